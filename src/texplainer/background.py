@@ -1,0 +1,106 @@
+"""What is learnt from the background once: spread, centre, range, mean prediction."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from texplainer.errors import BackgroundWarning, InputError, ModelError
+from texplainer.frames import Schema
+from texplainer.gradients import constant_columns, data_bounds, spread
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+
+
+@dataclass(frozen=True)
+class Background:
+    """The background rows and their summary.
+
+    Attributes
+    ----------
+    rows
+        (background rows, features).
+    sigma, mean
+        (features,), each feature's spread and mean (of codes, for a categorical one).
+    base, output_spread
+        (outputs,), phi_0: the mean prediction over the background; and its standard deviation.
+    bounds
+        The range perturbations stay in, or None.
+    """
+
+    rows: Array
+    sigma: Array
+    mean: Array
+    base: Array
+    output_spread: Array
+    bounds: tuple[Array, Array] | None
+
+
+def summarise(rows: Array, predictor: Predictor, bounds: tuple[Array, Array] | None) -> Background:
+    """Summarise a background; the model must give it finite predictions."""
+    predictions = predictor(rows)
+    bad = ~np.all(np.isfinite(predictions), axis=1)
+    if bad.any():
+        first = int(np.nonzero(bad)[0][0])
+        raise ModelError(
+            f"the model returned {predictions[first].tolist()} for background row {first} "
+            f"({int(bad.sum())} of {len(rows)} rows in all); expected finite numbers. "
+            "Drop or repair these rows of the background."
+        )
+    finite = np.ma.masked_invalid(rows)
+    mean = np.asarray(finite.mean(axis=0).filled(np.nan), dtype=float)
+    return Background(rows, spread(rows), mean, predictions.mean(axis=0), predictions.std(axis=0), bounds)
+
+
+def check(rows: Array, schema: Schema) -> None:
+    """Say once what a poor background cannot tell."""
+    if np.isinf(rows).any():
+        row, column = (int(i[0]) for i in np.nonzero(np.isinf(rows)))
+        raise InputError(
+            f"background row {row} holds {rows[row, column]} in column {schema.names[column]!r}; "
+            "expected finite numbers. Clip or drop it."
+        )
+    if len(rows) == 1 or len(np.unique(rows, axis=0)) == 1:
+        what = "one row" if len(rows) == 1 else f"{len(rows)} copies of one row"
+        warnings.warn(
+            f"the background is {what}: spreads and ranges are unknown and taken as 1 and unbounded. "
+            "Pass some hundred rows of the training data.",
+            BackgroundWarning,
+            stacklevel=4,
+        )
+        return
+    constant = [schema.names[j] for j in np.nonzero(constant_columns(rows))[0]]
+    if constant:
+        warnings.warn(
+            f"background columns {constant} are constant (first value {rows[0, schema.names.index(constant[0])]}): "
+            "their spread is taken as 1 and their range as unbounded. Pass a background in which they vary, "
+            "or leave them out of the model.",
+            BackgroundWarning,
+            stacklevel=4,
+        )
+
+
+def resolve_bounds(bounds: object, rows: Array) -> tuple[Array, Array] | None:
+    """`bounds` as the user gave it -> (low, high) arrays or None."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, str):
+        if bounds == "background":
+            return data_bounds(rows)
+        raise InputError(f"bounds={bounds!r} is unknown; expected 'background', None or (low, high).")
+    try:
+        low, high = bounds  # type: ignore[misc]
+        low = np.broadcast_to(np.asarray(low, dtype=float), rows.shape[1:]).copy()
+        high = np.broadcast_to(np.asarray(high, dtype=float), rows.shape[1:]).copy()
+    except (TypeError, ValueError):
+        raise InputError(
+            f"bounds={bounds!r} is no pair (low, high) of numbers or of {rows.shape[1]} numbers each."
+        ) from None
+    if np.any(low >= high):
+        j = int(np.nonzero(low >= high)[0][0])
+        raise InputError(
+            f"bounds of feature {j} are empty: low {low[j]} >= high {high[j]}; swap or widen them."
+        )
+    return low, high

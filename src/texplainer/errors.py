@@ -1,0 +1,23 @@
+"""The errors and warnings a user can meet; each message names the value found, what was expected, the remedy."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """A table or an argument is not what is needed."""
+
+
+class ModelError(RuntimeError):
+    """The model failed, or answered with something that is no prediction."""
+
+
+class BackgroundWarning(UserWarning):
+    """The background data is too poor to learn a feature's spread or range from."""
+
+
+class UndefinedRowsWarning(UserWarning):
+    """Some rows could not be explained; the others were."""
+
+
+class EngineWarning(UserWarning):
+    """An exact engine was wanted but another one is used."""

@@ -1,0 +1,152 @@
+"""The gradient of the explained function, by the cheapest engine that fits the model.
+
+Every engine is one module with `build(predictor, background, settings) -> Engine`; it raises
+`Unsupported` with a plain reason when it does not fit. `choose` tries them in the order of
+`ENGINES`, exact ones first; finite differences fit everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.prediction import BATCH_ROWS, Predictor
+from texplainer.signatures import Array
+
+SMOOTH, KINK, JUMP, NOISY = 0, 1, 2, 4
+
+#: engine name -> its module, cheapest exact one first
+ENGINES = {
+    "closed-form": "closed_form",
+    "autodiff": "autodiff",
+    "tree": "trees",
+    "finite-difference": "finite_difference",
+}
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A gradient with its error and its cost.
+
+    Attributes
+    ----------
+    values
+        (rows, features, outputs), the partial derivatives.
+    error
+        Same shape: bound on the absolute error.
+    step
+        (rows, features), the displacement h that was used; NaN where the derivative is exact.
+    flags
+        (rows, features), bit mask of KINK, JUMP and NOISY.
+    evaluations
+        (rows,), model evaluations spent on each row.
+    extras
+        Further arrays, rows first (Algorithm 1's trace, a tree's certificate).
+    """
+
+    values: Array
+    error: Array
+    step: Array
+    flags: np.ndarray
+    evaluations: np.ndarray
+    extras: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A gradient function with its name and the reason it was chosen."""
+
+    name: str
+    why: str
+    gradient: Callable[[Array], Gradient]
+    exact: bool = True
+    width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's spread
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the engines need to know from the user."""
+
+    step: Any = "auto"
+    smoothing: Any = "auto"
+    bounds: tuple[Array, Array] | None = None
+    batch_rows: int = BATCH_ROWS
+    validation: tuple[Any, Any] | None = None
+
+
+class Unsupported(ValueError):
+    """An engine does not fit a model; the message says why."""
+
+
+def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:
+    """Build the engine asked for, or the first one that fits."""
+    if engine != "auto" and engine not in ENGINES:
+        raise InputError(f"engine={engine!r} is unknown; expected 'auto' or one of {', '.join(ENGINES)}.")
+    if engine != "auto":
+        try:
+            built = _build(engine, predictor, background, settings)
+        except Unsupported as reason:
+            raise InputError(
+                f"engine={engine!r} cannot explain this {type(predictor.model).__name__}: {reason} "
+                "Use engine='auto' to take one that can."
+            ) from None
+        return replace(built, why=f"asked for; {built.why}")
+    if settings.step != "auto":
+        return _build(
+            "finite-difference", predictor, background, settings
+        )  # a step is a wish for differences
+    refusals = []
+    for name in ENGINES:
+        try:
+            built = _build(name, predictor, background, settings)
+        except Unsupported as reason:
+            refusals.append(f"{name}: {reason}")
+        else:
+            return replace(built, why="; ".join([built.why, *refusals]))
+    raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
+
+
+def _build(name: str, predictor: Predictor, background: Array, settings: Settings) -> Engine:
+    try:
+        module = import_module(f"texplainer.gradients.{ENGINES[name]}")
+    except ModuleNotFoundError as error:  # an extra is not installed
+        raise Unsupported(f"needs the package {error.name!r}, which is not installed.") from error
+    return module.build(predictor, background, settings)
+
+
+def spread(background: Array) -> Array:
+    """Each feature's scale: IQR / 1.349, else the standard deviation, else the range, else 1."""
+    with np.errstate(invalid="ignore"):
+        finite = np.where(np.isfinite(background), background, np.nan)
+        out = np.ones(background.shape[1])
+        for j, column in enumerate(finite.T):
+            column = column[~np.isnan(column)]
+            if not len(column):
+                continue
+            low, high = np.quantile(column, [0.25, 0.75])
+            candidates = ((high - low) / 1.349, column.std(), np.ptp(column))
+            # a spread lost in the rounding of the values themselves is no spread
+            floor = 8 * np.finfo(float).eps * np.abs(column).max()
+            out[j] = next((float(s) for s in candidates if s > floor), 1.0)
+    return out
+
+
+def constant_columns(background: Array) -> np.ndarray:
+    """Mask of the columns that hold one value only."""
+    with np.errstate(invalid="ignore"):
+        first = background[0]
+        return np.all((background == first) | np.isnan(background), axis=0)
+
+
+def data_bounds(background: Array) -> tuple[Array, Array]:
+    """The background's range; columns without one (constant or empty) are left free."""
+    masked = np.ma.masked_invalid(background)
+    low = np.asarray(masked.min(axis=0).filled(-np.inf), dtype=float)
+    high = np.asarray(masked.max(axis=0).filled(np.inf), dtype=float)
+    free = low == high
+    return np.where(free, -np.inf, low), np.where(free, np.inf, high)
