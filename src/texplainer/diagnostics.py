@@ -62,7 +62,8 @@ def verdicts(
     verdict = np.full(len(size), "stable", dtype="<U9")
     reason = np.full(len(size), "", dtype=object)
     for flag, word in ((JUMP, "jump"), (KINK, "kink")):
-        hit = ((gradient.flags & flag) > 0) & (share > MATTERS)
+        # a jump matters whatever the slope beside it
+        hit = ((gradient.flags & flag) > 0) & ((share > MATTERS) | (flag == JUMP))
         for i in np.nonzero(hit.any(axis=1) & (reason == ""))[0]:
             worst = int(np.argmax(np.where(hit[i], share[i], -1.0)))
             verdict[i], reason[i] = "fragile", f"{word} in {names[worst]!r}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def evaluate(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndar
 
 def entries(rows: Array, numeric: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Row and column indices of the cells a derivative makes sense for."""
-    return np.nonzero(np.isfinite(rows) & numeric[None, :])
+    row, column = np.nonzero(np.isfinite(rows) & numeric[None, :])
+    return row, column
 
 
 def differences(
@@ -126,7 +128,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
             raise InputError(f"step={step!r} is unknown; expected {known} or a positive number.")
         gradient, why = step_search.SEARCHES[step](predictor, background, settings)
         return Engine("finite-difference", why, gradient, exact=False)
-    if not (np.isscalar(step) and np.isreal(step) and 0 < float(step) < np.inf):  # type: ignore[arg-type]
+    if not isinstance(step, Real) or not 0 < float(step) < np.inf:
         raise InputError(f"step={step!r} is no step; expected 'auto', 'paper' or a positive number.")
     gradient = partial(fixed, predictor, settings, float(step))
     return Engine(

@@ -130,7 +130,7 @@ class _Walk:
             better = ~(error >= self.error[a])  # NaN counts as better: a failed row must show
             self.value[a] = np.where(better, d, self.value[a])
             self.error[a] = np.where(better, error, self.error[a])
-            moved = better.any(axis=1)
+            moved = np.any(better, axis=1)
             self.step[a[moved]] = np.abs(stencil.p)[moved]
             self._classify(a, d, bend, rounding, moved)
             tolerance = TOLERANCE[self.predictor.dtype.itemsize] * np.abs(d)
