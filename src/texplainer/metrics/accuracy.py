@@ -1,0 +1,32 @@
+"""Accuracy: whether an explanation adds up, and whether it meets a known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texplainer.signatures import Array
+
+from .stability import Scores
+
+
+def local_accuracy(predictions: Array, base: Array, contributions: Array, *, tol: float = 1e-2) -> Scores:
+    """LAP: whether |f(x) - base - sum(contributions)| <= tol, and that residual's quantiles.
+
+    predictions and base are (rows,), contributions (rows, features), all on the explainer's own scale; the
+    share of rows within tolerance is the mean of the first part (Lundberg and Lee, 2017, local accuracy).
+    """
+    residual = np.abs(predictions - base - contributions.sum(axis=-1))
+    within = np.where(np.isnan(residual), np.nan, residual <= tol)
+    return {"mean": within, "median": residual, "p95": residual}
+
+
+def truth_error(values: Array, truth: Array) -> Array:
+    """Relative error ‖e - t‖ / ‖t‖ to the known gradient or weights t, (rows, features)."""
+    size = np.linalg.norm(truth, axis=-1)
+    return np.linalg.norm(values - truth, axis=-1) / np.where(size > 0, size, np.nan)
+
+
+def truth_cosine(values: Array, truth: Array) -> Array:
+    """Cosine between the explanation and the known truth; 0 for an explanation of zeros."""
+    sizes = np.linalg.norm(values, axis=-1) * np.linalg.norm(truth, axis=-1)
+    return np.where(sizes > 0, np.sum(values * truth, axis=-1) / np.where(sizes > 0, sizes, 1.0), 0.0)

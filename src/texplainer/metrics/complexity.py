@@ -1,0 +1,39 @@
+"""Complexity: how many features a reader must hold in mind.
+
+Every function takes attributions (rows, features) and returns one score per row; an explanation of zeros has
+no complexity to speak of (NaN), so that saying nothing is not rewarded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texplainer.signatures import Array
+
+
+def shares(values: Array) -> Array:
+    """|e_i| / sum |e|, NaN for a row of zeros."""
+    size = np.abs(values)
+    total = size.sum(axis=-1, keepdims=True)
+    return size / np.where(total > 0, total, np.nan)
+
+
+def complexity(values: Array) -> Array:
+    """Entropy of the attribution shares, in nats (Bhatt et al., 2020, arXiv 2005.00631)."""
+    share = shares(values)
+    return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=-1)
+
+
+def sparseness(values: Array) -> Array:
+    """Gini index of |e|: 0 when all are equal, 1 - 1/features when one stands alone (Chalasani, 2020)."""
+    ordered = np.sort(shares(values), axis=-1)
+    features = values.shape[-1]
+    weights = (2 * np.arange(1, features + 1) - features - 1) / features
+    return ordered @ weights
+
+
+def effective_complexity(values: Array, *, eps: float = 1e-2) -> Array:
+    """Count the features above `eps` of the row's largest |e| (after Nguyen and Martinez, 2020)."""
+    size = np.abs(values)
+    top = size.max(axis=-1, keepdims=True)
+    return np.where(top[..., 0] > 0, np.sum(size > eps * top, axis=-1), np.nan)

@@ -1,0 +1,217 @@
+"""Faithfulness: whether the model reacts to the features the explanation names.
+
+All functions take attributions `values` (rows, features) and, where the model must be asked, `predict`: rows
+(rows, columns) -> the explained output (rows,), and `prediction` = predict(rows). Features are removed
+through `fills` (see masks.py); `owner` maps columns to features; `ties` orders equal attributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import trapezoid
+from scipy.stats import rankdata
+
+from texplainer.signatures import Array
+
+from . import masks
+from .agreement import correlation, ranking
+from .stability import Scores
+
+Output = Callable[[Array], Array]
+Owner = NDArray[np.int_]
+STEPS = 20
+
+
+def places(values: Array, ties: Array) -> NDArray[np.int_]:
+    """Rank of each feature, 0 = largest value."""
+    return np.argsort(ranking(values, ties), axis=-1, kind="stable")
+
+
+def without(rows: Array, predict: Output, fills: Array, owner: Owner, removed: NDArray[np.bool_]) -> Array:
+    """Predict with features removed, (cases, rows, features) -> (draws, cases, rows); one call per case."""
+    outputs = [predict(masks.apply(rows, fills, one, owner).reshape(-1, rows.shape[1])) for one in removed]
+    return np.stack(outputs).reshape(len(removed), len(fills), len(rows)).swapaxes(0, 1)
+
+
+def prediction_gap_important(
+    values: Array,
+    rows: Array,
+    prediction: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    k: Sequence[int],
+) -> Scores:
+    """PGI: |f(x) - f(x without its top k)| for each k (Dai et al., 2022; the paper, Eq. 10)."""
+    place = places(np.abs(values), ties)
+    outputs = without(rows, predict, fills, owner, np.stack([place < one for one in k]))
+    return {str(one): np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
+
+
+def prediction_gap_unimportant(
+    values: Array,
+    rows: Array,
+    prediction: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    k: Sequence[int],
+) -> Scores:
+    """PGU: the same without the bottom k."""
+    place = places(-np.abs(values), ties)
+    outputs = without(rows, predict, fills, owner, np.stack([place < one for one in k]))
+    return {str(one): np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
+
+
+def prediction_gap_kept(
+    values: Array,
+    rows: Array,
+    prediction: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    k: Sequence[int],
+) -> Scores:
+    """1 - |f(x) - f(only the top k by signed value)|: what the paper's printed PGI tables seem to hold."""
+    place = places(values, ties)
+    outputs = without(rows, predict, fills, owner, np.stack([place >= one for one in k]))
+    return {str(one): 1 - np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
+
+
+def prediction_gap_area(
+    values: Array,
+    rows: Array,
+    prediction: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    k: Sequence[int],
+) -> Array:
+    """Area under PGI over k = 1 ... max(k), divided by its width (OpenXAI)."""
+    every = range(1, max(k) + 1)
+    gaps = prediction_gap_important(values, rows, prediction, predict, fills, owner, ties, every)
+    curve = np.stack(list(gaps.values()))
+    return trapezoid(curve, axis=0) / (len(curve) - 1) if len(curve) > 1 else curve[0]
+
+
+def deletion(
+    values: Array,
+    rows: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    direction: Array,
+    top: float,
+) -> Array:
+    """Area under the predicted class's output as features go, most supportive first (Petsiuk et al., 2018).
+
+    `direction` (rows,) is +1 where the explained output is the predicted class, else -1: the attributions and
+    the output are then read the other way round (p as `top` - p).
+    """
+    return _removal_area(
+        direction[:, None] * values, rows, predict, fills, owner, ties, direction, top, False
+    )
+
+
+def insertion(
+    values: Array,
+    rows: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    direction: Array,
+    top: float,
+) -> Array:
+    """Area under the predicted class's output as features come back, most supportive first."""
+    return _removal_area(direction[:, None] * values, rows, predict, fills, owner, ties, direction, top, True)
+
+
+def _removal_area(
+    key: Array,
+    rows: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    direction: Array,
+    top: float,
+    inserted: bool,
+) -> Array:
+    place = places(key, ties)
+    features = key.shape[1]
+    counts = np.unique(np.linspace(0, features, min(features, STEPS) + 1).round().astype(int))
+    removed = np.stack([(place >= count) if inserted else (place < count) for count in counts])
+    curve = without(rows, predict, fills, owner, removed).mean(axis=0)  # (counts, rows)
+    area = trapezoid(curve, counts / features, axis=0)
+    return direction * area + np.where(direction < 0, top, 0.0)
+
+
+def faithfulness_correlation(
+    values: Array,
+    rows: Array,
+    prediction: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    subsets: NDArray[np.bool_],
+) -> Array:
+    """Correlation of a subset's summed attribution with the drop when it is removed (Bhatt et al., 2020).
+
+    `subsets` (subsets, rows, features) are the same for all explainers. Attributions whose sums do not vary
+    score 0: they predict nothing.
+    """
+    drops = prediction - without(rows, predict, fills, owner, subsets).mean(axis=0)  # (subsets, rows)
+    return correlation((subsets * values).sum(axis=-1).T, drops.T)
+
+
+def monotonicity(
+    values: Array, rows: Array, prediction: Array, predict: Output, fills: Array, owner: Owner
+) -> Array:
+    """Rank correlation of |e_i| with the effect of removing feature i alone (Nguyen and Martinez, 2020)."""
+    features = values.shape[1]
+    alone = np.repeat(np.eye(features, dtype=bool)[:, None, :], len(rows), axis=1)
+    effect = np.abs(prediction - without(rows, predict, fills, owner, alone)).mean(axis=0)  # (features, rows)
+    return correlation(rankdata(np.abs(values), axis=-1), rankdata(effect.T, axis=-1))
+
+
+def monotone_steps(
+    values: Array, rows: Array, predict: Output, fills: Array, owner: Owner, ties: Array, direction: Array
+) -> Array:
+    """Share of steps that do not lower the predicted class's output as features come back, weakest first.
+
+    1 is the strict monotonicity of Arya et al. (2019, arXiv 1909.03012).
+    """
+    place = places(-direction[:, None] * values, ties)
+    removed = np.stack([place >= count for count in range(values.shape[1] + 1)])
+    curve = direction * without(rows, predict, fills, owner, removed).mean(axis=0)
+    return np.mean(np.diff(curve, axis=0) >= 0, axis=0)
+
+
+def infidelity(expected: Array, response: Array, *, convention: str = "normalised") -> Array:
+    """Mean of (I·e - (f(x) - f(x - I)))^2 over perturbations I (Yeh et al., 2019, arXiv 1901.09392).
+
+    Parameters
+    ----------
+    expected : I·e, (rows, perturbations).
+    response : f(x) - f(x - I), (rows, perturbations).
+    convention : "normalised" divides by the mean of response^2, so that an explanation of zeros scores 1;
+        "plain" does not; "rescaled" first multiplies e by its best factor, as Captum's normalize=True.
+    """
+    if convention == "rescaled":
+        power = np.mean(expected**2, axis=1)
+        factor = np.mean(expected * response, axis=1) / np.where(power > 0, power, 1.0)
+        expected = factor[:, None] * expected
+    error = np.mean((expected - response) ** 2, axis=1)
+    if convention != "normalised":
+        return error
+    power = np.mean(response**2, axis=1)
+    return error / np.where(power > 0, power, np.nan)

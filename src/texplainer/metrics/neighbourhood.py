@@ -1,0 +1,133 @@
+"""The neighbours every explainer is tried on: drawn once per row, shared by all explainers and metrics.
+
+x' = x + N(0, sigma^2) on numeric columns (sigma^2 = 0.001 in the paper), a category moves to another of its
+levels with probability `flip`, cells are clipped to the data's range. Of the candidates that keep the row's
+predicted class the nearest are kept, so that rows near the decision boundary find neighbours too. A row that
+still finds too few gets fewer: a shortage is reported, never padded with copies of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from texplainer.errors import InputError
+from texplainer.signatures import Array
+
+from .features import Features
+
+SIGMA = 0.001**0.5
+FLIP = 1e-4
+ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Neighbours (rows, neighbours, columns), nearest first; `valid` marks those that exist.
+
+    Absent neighbours hold NaN and an infinite distance.
+    """
+
+    rows: Array
+    valid: NDArray[np.bool_]
+    distance: Array
+
+    @property
+    def shortage(self) -> NDArray[np.int_]:
+        """How many neighbours each row lacks."""
+        return self.valid.shape[1] - self.valid.sum(axis=1)
+
+
+def neighbourhood(
+    rows: Array,
+    classify: Callable[[Array], NDArray[np.int_]],
+    background: Array,
+    features: Features,
+    *,
+    neighbours: int = 10,
+    sigma: float = SIGMA,
+    flip_share: float = FLIP,
+    max_distance: float = np.inf,
+    candidates: int | None = None,
+    seed: int = 0,
+) -> Neighbourhood:
+    """Draw the neighbours of each row.
+
+    Parameters
+    ----------
+    rows, background : (rows, columns); the background gives the range perturbed cells are kept in.
+    classify : rows -> predicted class; a regressor's is constant.
+    neighbours : how many to keep.
+    sigma, flip_share : standard deviation of the noise; chance of a category's flip.
+    max_distance : farthest Euclidean distance allowed (the paper: half the smallest distance in the data).
+    candidates : drawn per row and round, by default ten times `neighbours`; rows short of neighbours draw
+        again, up to `ROUNDS` rounds in all.
+    seed : of the draws. Row i draws from its own stream, whatever the other rows are.
+    """
+    if neighbours < 1 or sigma < 0:
+        raise InputError(
+            f"neighbours={neighbours}, sigma={sigma}: expected at least 1 neighbour and sigma >= 0."
+        )
+    count, columns = rows.shape
+    own = classify(rows)
+    found = np.full((count, neighbours, columns), np.nan)
+    distance = np.full((count, neighbours), np.inf)
+    short = np.arange(count)
+    for turn in range(ROUNDS):
+        count_each = candidates or 10 * neighbours
+        streams = [np.random.default_rng([seed, turn, int(i)]) for i in short]
+        tries = [
+            _perturb(rows[i], background, features, sigma, flip_share, count_each, stream)
+            for i, stream in zip(short, streams, strict=True)
+        ]
+        drawn = np.stack(tries)  # (short rows, candidates, columns)
+        same = classify(drawn.reshape(-1, columns)).reshape(drawn.shape[:2]) == own[short, None]
+        away = np.linalg.norm(drawn - rows[short, None], axis=-1)
+        away = np.where(same & (away <= max_distance) & (away > 0), away, np.inf)
+        pool, far = np.concatenate([found[short], drawn], 1), np.concatenate([distance[short], away], 1)
+        nearest = np.argsort(far, axis=1, kind="stable")[:, :neighbours]
+        distance[short] = np.take_along_axis(far, nearest, 1)
+        found[short] = np.take_along_axis(pool, nearest[..., None], 1)
+        short = np.flatnonzero(np.isinf(distance[:, -1]))
+        if not len(short):
+            break
+    valid = np.isfinite(distance)
+    found[~valid] = np.nan
+    return Neighbourhood(found, valid, distance)
+
+
+def _perturb(
+    row: Array,
+    background: Array,
+    features: Features,
+    sigma: float,
+    share: float,
+    count: int,
+    generator: np.random.Generator,
+) -> Array:
+    low = np.minimum(background.min(axis=0), row)  # a row outside the data keeps its own value as the edge
+    high = np.maximum(background.max(axis=0), row)
+    moved = row + features.numeric * generator.normal(0.0, sigma, (count, len(row)))
+    return flip(np.clip(moved, low, high), features, share, generator)
+
+
+def flip(rows: Array, features: Features, share: float, generator: np.random.Generator) -> Array:
+    """Move each category of each row, with the given chance, to another of its levels."""
+    rows = rows.copy()
+    for columns in features.groups:
+        hit = np.flatnonzero(generator.random(len(rows)) < share)
+        shift = generator.integers(1, len(columns), len(hit))
+        cells = hit[:, None], np.array(columns)
+        now = rows[cells].argmax(axis=1)
+        rows[cells] = np.eye(len(columns))[(now + shift) % len(columns)]
+    for column, levels in features.levels.items():
+        if len(levels) < 2:
+            continue
+        hit = np.flatnonzero(generator.random(len(rows)) < share)
+        shift = generator.integers(1, len(levels), len(hit))
+        now = np.abs(rows[hit, column][:, None] - np.asarray(levels)).argmin(axis=1)
+        rows[hit, column] = np.asarray(levels)[(now + shift) % len(levels)]
+    return rows

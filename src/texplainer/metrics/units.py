@@ -1,0 +1,87 @@
+"""What an attribution's number means, so that different explainers can be asked the same question.
+
+A derivative is output per unit of the feature; a SHAP value is output for the whole way from the baseline; a
+scaled derivative is output per standard deviation. Infidelity and local accuracy compare numbers with
+outputs, so they must be read in their own unit. Rankings (PGI and the like) use attributions as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texplainer.signatures import Array
+
+from .features import Features
+from .stability import clip_from_zero
+
+#: attribution name -> the unit of its numbers
+UNITS = {
+    "sensitivity": "slope",
+    "scaled": "spread",
+    "effect": "spread",
+    "contribution": "contribution",
+    "integrated": "contribution",
+}
+
+
+def unit_of(attribution: str) -> str:
+    """Name the unit of an attribution; contributions unless it is known to be something else."""
+    return UNITS.get(attribution, "contribution")
+
+
+def _per_feature(columns: Array, features: Features) -> Array:
+    """Take each feature's own column, (..., columns) -> (..., features); a group's first is never used."""
+    return columns[..., [own[0] for own in features.columns]]
+
+
+def _numeric(features: Features) -> Array:
+    return features.numeric[[own[0] for own in features.columns]].astype(float)
+
+
+def contributions(
+    values: Array, unit: str, rows: Array, baseline: Array, spread: Array, features: Features
+) -> Array:
+    """Compute the output each feature accounts for on the way from the baseline to x, (rows, features).
+
+    A category's attribution is taken as its contribution in every unit.
+    """
+    if unit == "contribution":
+        return values
+    way = _per_feature(rows - baseline, features)
+    slope = values / _per_feature(spread, features) if unit == "spread" else values
+    numeric = _numeric(features)
+    return np.where(numeric > 0, slope * way, values)
+
+
+def expected_small(
+    values: Array, unit: str, rows: Array, offsets: Array, baseline: Array, spread: Array, features: Features
+) -> Array:
+    """Compute the change I·e an explanation expects of offsets (rows, draws, columns) -> (rows, draws).
+
+    Contributions become slopes by dividing by the way from the baseline, at least a hundredth of the spread;
+    offsets leave categories alone.
+    """
+    scale = _per_feature(spread, features)
+    way = clip_from_zero(_per_feature(rows - baseline, features) / scale, 1e-2) * scale
+    slope = {"slope": values, "spread": values / scale, "contribution": values / way}[unit] * _numeric(
+        features
+    )
+    return np.einsum("rf,rdf->rd", slope, _per_feature(offsets, features))
+
+
+def expected_references(
+    values: Array, unit: str, rows: Array, references: Array, spread: Array, features: Features
+) -> Array:
+    """Compute f(x) - f(b) as an explanation expects it, b (draws, columns) -> (rows, draws).
+
+    Contributions are summed, whatever b: they are already relative to the background.
+    """
+    if unit == "contribution":
+        return np.repeat(values.sum(axis=1)[:, None], len(references), axis=1)
+    way = rows[:, None, :] - references  # (rows, draws, columns)
+    differs = np.stack([np.any(way[..., list(own)] != 0, axis=-1) for own in features.columns], axis=-1)
+    scale = _per_feature(spread, features)
+    slope = values / scale if unit == "spread" else values
+    amounts = np.where(_numeric(features) > 0, _per_feature(way, features), 0.0)
+    category = values * (1 - _numeric(features))
+    return np.einsum("rf,rdf->rd", slope, amounts) + np.einsum("rf,rdf->rd", category, differs.astype(float))
