@@ -161,7 +161,12 @@ def test_quantus_faithfulness_correlation(network, quantus):
     state = np.random.get_state()
     np.random.seed(0)  # Quantus draws its subsets from numpy's global generator
     metric = quantus.FaithfulnessCorrelation(
-        nr_runs=30, subset_size=2, perturb_func=zero, normalise=False, disable_warnings=True
+        nr_runs=30,
+        subset_size=2,
+        perturb_func=zero,
+        normalise=False,
+        return_aggregate=False,
+        disable_warnings=True,
     )
     # a channel axis, because Quantus refuses subsets of two features of a flat table
     theirs = metric(**quantus_inputs(network, (ROWS, 1, FEATURES)), softmax=False, channel_first=True)
