@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import narwhals as nw
+import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError
