@@ -41,7 +41,9 @@ def test_agrees_with_the_printed_lines(name):
 
 def test_the_trace_ends_at_the_chosen_step():
     rng = np.random.default_rng(5)
-    explanation = tx.TExplainer(FUNCTIONS["steep"], rng.uniform(size=(60, 3)), step="paper")(rng.uniform(size=(9, 3)))
+    explanation = tx.TExplainer(FUNCTIONS["steep"], rng.uniform(size=(60, 3)), step="paper")(
+        rng.uniform(size=(9, 3))
+    )
     d = explanation.diagnostics
     for i in range(9):
         assert d.trace_h[i, d.iterations[i] - 1] == d.h[i]
@@ -51,7 +53,9 @@ def test_the_trace_ends_at_the_chosen_step():
 
 def test_a_flat_model_runs_to_the_last_iteration():
     rng = np.random.default_rng(5)
-    explanation = tx.TExplainer(FUNCTIONS["flat"], rng.uniform(size=(60, 3)), step="paper")(rng.uniform(size=(4, 3)))
+    explanation = tx.TExplainer(FUNCTIONS["flat"], rng.uniform(size=(60, 3)), step="paper")(
+        rng.uniform(size=(4, 3))
+    )
     assert np.all(explanation.diagnostics.iterations == 51)  # line 23 stops after max_itr is exceeded
     assert np.all(explanation.values == 0)
 

@@ -54,7 +54,11 @@ def test_arrays_lists_single_rows_series_and_dicts():
 
 def test_text_and_category_columns_become_codes_and_come_back():
     table = pd.DataFrame(
-        {"n": [1.0, 2.0, 3.0], "text": ["b", "a", "b"], "cat": pd.Categorical(["x", None, "y"], ["y", "x", "z"])}
+        {
+            "n": [1.0, 2.0, 3.0],
+            "text": ["b", "a", "b"],
+            "cat": pd.Categorical(["x", None, "y"], ["y", "x", "z"]),
+        }
     )
     schema, rows = frames.learn(table)
     assert schema.levels == {1: ("a", "b"), 2: ("y", "x", "z")}
@@ -72,7 +76,9 @@ def test_declared_integer_categories_come_back_as_integers():
 
 
 def test_missing_cells_are_nan():
-    schema, rows = frames.learn(pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "m": [1.0, 2.0, np.nan]}))
+    _, rows = frames.learn(
+        pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "m": [1.0, 2.0, np.nan]})
+    )
     np.testing.assert_array_equal(rows, [[1, 1], [np.nan, 2], [3, np.nan]])
 
 
@@ -80,7 +86,10 @@ BAD = {
     "a missing column": (pd.DataFrame({"age": [1.0]}), r"lacks the columns \['income'\]"),
     "an extra column": (pd.DataFrame({**NUMBERS, "y": [0, 1, 0]}), r"unexpected columns \['y'\]"),
     "a wrong width": (np.zeros((2, 3)), "3 columns; expected 2"),
-    "text in a number": (pd.DataFrame({"age": ["old"], "income": [1.0]}), "'old' in column 'age' is not a number"),
+    "text in a number": (
+        pd.DataFrame({"age": ["old"], "income": [1.0]}),
+        "'old' in column 'age' is not a number",
+    ),
     "no rows": (pd.DataFrame({"age": [], "income": []}), "0 rows"),
     "three dimensions": (np.zeros((2, 2, 2)), "3 dimensions"),
     "ragged rows": ([[1.0], [1.0, 2.0]], "unequal lengths"),

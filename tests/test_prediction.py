@@ -167,7 +167,9 @@ def test_torch_leaves_mode_and_gradients_as_found():
     import torch
 
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(5, 8), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.Linear(8, 3)
+    )
     model[1].eval()
     modes = [m.training for m in model.modules()]
     predictor, rows = predictor_of(model, X2)

@@ -25,7 +25,9 @@ def compare(f_of, dtype=np.float64) -> tuple[np.ndarray, np.ndarray]:
         seen = explanation.data.astype(dtype).astype(float)
         truth = known.gradient(seen)
         error = np.abs(explanation.gradient - truth)
-        scale = np.abs(truth) + 1e-3 * np.abs(truth).max(axis=0)  # a derivative passing through 0 is no relative target
+        scale = np.abs(truth) + 1e-3 * np.abs(truth).max(
+            axis=0
+        )  # a derivative passing through 0 is no relative target
         relative.append((error / scale).ravel())
         covered.append((error <= explanation.diagnostics.error + 1e-300).ravel())
     return np.concatenate(relative), np.concatenate(covered)
@@ -65,7 +67,9 @@ def test_relu_network_against_autodiff():
     x = torch.tensor(rows, requires_grad=True)
     truth = torch.autograd.grad(model(x).sum(), x)[0].numpy()
     assert np.median(np.abs(explanation.gradient - truth) / np.abs(truth)) <= 1e-5
-    wrong = np.abs(explanation.gradient - truth) > np.maximum(explanation.diagnostics.error, 1e-3 * np.abs(truth))
+    wrong = np.abs(explanation.gradient - truth) > np.maximum(
+        explanation.diagnostics.error, 1e-3 * np.abs(truth)
+    )
     assert not np.any(wrong & (explanation.diagnostics.flags == 0))
 
 
@@ -103,7 +107,9 @@ def test_near_the_range_the_stencil_is_one_sided_and_stays_inside():
     background = np.random.default_rng(3).uniform(size=(300, 2))
     low, high = background.min(axis=0), background.max(axis=0)
     rows = np.array([low, high, [low[0], high[1]], (low + high) / 2, low + 1e-9])
-    explanation = tx.TExplainer(f, background, engine="finite-difference", smoothing=0, attribution="sensitivity")(rows)
+    explanation = tx.TExplainer(
+        f, background, engine="finite-difference", smoothing=0, attribution="sensitivity"
+    )(rows)
     truth = np.stack([np.exp(rows[:, 0]), 2 * rows[:, 1]], axis=1)
     np.testing.assert_allclose(explanation.gradient, truth, rtol=1e-5, atol=1e-7)
     everything = np.concatenate(seen[2:])  # after the probe and the background

@@ -74,8 +74,8 @@ def check(rows: Array, schema: Schema) -> None:
     constant = [schema.names[j] for j in np.nonzero(constant_columns(rows))[0]]
     if constant:
         warnings.warn(
-            f"background columns {constant} are constant (first value {rows[0, schema.names.index(constant[0])]}): "
-            "their spread is taken as 1 and their range as unbounded. Pass a background in which they vary, "
+            f"background columns {constant} are constant (first value "
+            f"{rows[0, schema.names.index(constant[0])]}): their spread is taken as 1 and their range as unbounded. Pass a background in which they vary, "
             "or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,

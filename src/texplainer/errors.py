@@ -1,4 +1,4 @@
-"""The errors and warnings a user can meet; each message names the value found, what was expected, the remedy."""
+"""The errors and warnings a user can meet; a message names the value found, the expectation, the remedy."""
 
 from __future__ import annotations
 
@@ -21,3 +21,7 @@ class UndefinedRowsWarning(UserWarning):
 
 class EngineWarning(UserWarning):
     """An exact engine was wanted but another one is used."""
+
+
+class Unsupported(ValueError):
+    """An engine or a rival does not fit a model; the message says why."""

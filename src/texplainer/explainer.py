@@ -222,7 +222,9 @@ class TExplainer:
                 arrays[name][block] = _fit(array, arrays[name])
         for i, reason in refused.items():
             arrays["reason"][i] = str(reason)
-        base = self.background.base.mean() if self.predictor.predicted else self.background.base
+        base = self.background.base
+        if self.predictor.predicted:  # one base value a row, that of its own class
+            base = base[arrays["predicted_class"]][:, None] if parts else np.full((len(rows), 1), np.nan)
         return Explanation.build(
             arrays.pop("values"),
             data=self._data(rows),

@@ -20,7 +20,6 @@ AXES = {
     "values": "rfo",
     "gradient": "rfo",
     "error": "rfo",
-    "base_values": "o",
     "predictions": "ro",
     "taylor_residual": "ro",
     "completeness": "ro",
@@ -28,16 +27,6 @@ AXES = {
     "step": "rf",
     "flags": "rf",
 }
-DIAGNOSTICS = (
-    "step",
-    "error",
-    "flags",
-    "taylor_residual",
-    "completeness",
-    "evaluations",
-    "verdict",
-    "reason",
-)
 
 
 class Diagnostics(Mapping[str, Any]):
@@ -132,7 +121,8 @@ class Explanation:
         predictions = (
             np.full((rows, outputs), np.nan) if predictions is None else np.asarray(predictions, float)
         )
-        base = np.broadcast_to(np.asarray(base_values, dtype=float), (outputs,)).copy()
+        base = np.asarray(base_values, dtype=float)
+        base = np.broadcast_to(base, (rows, outputs) if base.ndim == 2 else (outputs,)).copy()
         found = {
             "values": values,
             "base_values": base,
@@ -289,7 +279,6 @@ class Explanation:
         import pandas as pd
 
         values = self.arrays["values"]
-        rows, features, outputs = values.shape
         r, f, o = (axis.reshape(-1) for axis in np.meshgrid(*(range(n) for n in values.shape), indexing="ij"))
         table = {
             "row": r,
@@ -298,7 +287,7 @@ class Explanation:
             "data": self.arrays["data"][r, f],
             "value": values.reshape(-1),
             "prediction": self.arrays["predictions"][r, o],
-            "base_value": self.arrays["base_values"][o],
+            "base_value": np.broadcast_to(self.arrays["base_values"], values.shape[::2])[r, o],
         }
         if "error" in self.arrays:
             table["error"] = self.arrays["error"].reshape(-1)
@@ -310,9 +299,7 @@ class Explanation:
         """The same as a `shap.Explanation`, for SHAP's own plots."""
         import shap
 
-        base = self.arrays["base_values"]
-        rows = len(self)
-        base = np.broadcast_to(base, (rows, len(base)))
+        base = np.broadcast_to(self.arrays["base_values"], self.arrays["predictions"].shape)
         base = base[tuple(0 if axis in self.dropped else slice(None) for axis in "ro")]
         return shap.Explanation(
             values=self.values,
@@ -344,8 +331,8 @@ class Explanation:
         rows, features, outputs = self.arrays["values"].shape
         what = f"output {self.output_names[0]!r}" if outputs == 1 else f"{outputs} outputs"
         lines = [
-            f"Explanation of {rows} row{'s'[: rows != 1]} x {features} features, {what} on the {self.scale} scale, "
-            f"attribution {self.attribution!r}"
+            f"Explanation of {rows} row{'s'[: rows != 1]} x {features} features, {what} "
+            f"on the {self.scale} scale, attribution {self.attribution!r}"
         ]
         if self.engine:
             lines.append(f"  engine       {self.engine}: {self.settings.get('why', '')}")
@@ -371,7 +358,12 @@ class Explanation:
 
 
 def axes_of(name: str, array: np.ndarray) -> str:
-    """The axes of an array by its name; extras have rows first and axes of their own after."""
+    """The axes of an array by its name; extras have rows first and axes of their own after.
+
+    Base values are one per output, or one per row too where each row has its own output.
+    """
+    if name == "base_values":
+        return "o" if array.ndim == 1 else "ro"
     return AXES.get(name, "r" + "." * (array.ndim - 1))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.errors import InputError
+from texplainer.errors import InputError, Unsupported
 from texplainer.prediction import BATCH_ROWS, Predictor
 from texplainer.signatures import Array
 
@@ -77,10 +77,6 @@ class Settings:
     bounds: tuple[Array, Array] | None = None
     batch_rows: int = BATCH_ROWS
     validation: tuple[Any, Any] | None = None
-
-
-class Unsupported(ValueError):
-    """An engine does not fit a model; the message says why."""
 
 
 def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:

@@ -1,0 +1,141 @@
+"""The frozen result: slicing, surrogate, tables, files, SHAP's plots."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import texplainer as tx
+from texplainer.errors import InputError
+from texplainer.explanation import CategoryEffects
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def explanation() -> tx.Explanation:
+    rows, features, outputs = 6, 3, 2
+    return tx.Explanation.build(
+        RNG.normal(size=(rows, features, outputs)),
+        data=RNG.normal(size=(rows, features)),
+        base_values=[0.1, 0.9],
+        predictions=RNG.normal(size=(rows, outputs)),
+        gradient=RNG.normal(size=(rows, features, outputs)),
+        feature_names=["age", "income", "job"],
+        output_names=["bad", "good"],
+        diagnostics={
+            "error": np.full((rows, features, outputs), 1e-9),
+            "step": np.full((rows, features), 1e-4),
+            "evaluations": np.full(rows, 13),
+            "verdict": np.array(["stable"] * 5 + ["fragile"]),
+            "reason": np.array([""] * 5 + ["kink in 'age'"], dtype=object),
+            "trace_h": RNG.normal(size=(rows, 7)),
+        },
+        engine="finite-difference",
+        categories={
+            "job": CategoryEffects(("a", "b"), RNG.normal(size=(rows, 2, outputs)), np.array([0.3, 0.7]))
+        },
+    )
+
+
+def test_slices_by_row_name_and_output(explanation):
+    v = explanation.arrays["values"]
+    assert np.array_equal(explanation[0].values, v[0])
+    assert np.array_equal(explanation[-1].values, v[-1])
+    assert np.array_equal(explanation[1:3].values, v[1:3])
+    assert np.array_equal(explanation[[4, 1]].values, v[[4, 1]])
+    assert np.array_equal(explanation[np.array([True, False] * 3)].values, v[::2])
+    assert np.array_equal(explanation[:, "income"].values, v[:, 1])
+    assert np.array_equal(explanation[:, ["job", "age"]].values, v[:, [2, 0]])
+    assert np.array_equal(explanation[..., "good"].values, v[..., 1])
+    assert np.array_equal(explanation[2, "age", "bad"].values, v[2, 0, 0])
+    assert np.array_equal(explanation[1:4][0].values, v[1])
+    assert np.array_equal(explanation[..., "good"][3].values, v[3, :, 1])
+
+
+def test_everything_is_sliced_together(explanation):
+    one = explanation[5, :, "good"]
+    assert one.predictions == explanation.predictions[5, 1]
+    assert one.base_values == 0.9
+    assert one.diagnostics.verdict == "fragile" and one.diagnostics.reason == "kink in 'age'"
+    assert one.diagnostics.trace_h.shape == (7,) and one.diagnostics.error.shape == (3,)
+    assert np.array_equal(one.data, explanation.data[5])
+    assert one.output_names == ("good",) and one.feature_names == ("age", "income", "job")
+    assert one.categories["job"].effects.shape == (1, 2, 1)
+    assert explanation[:, ["age"]].categories == {}
+
+
+def test_bad_slices_say_so(explanation):
+    with pytest.raises(KeyError, match="'wage' is not one of age, income, job"):
+        explanation[:, "wage"]
+    with pytest.raises(IndexError, match="index 6 is out of range for 6"):
+        explanation[6]
+    with pytest.raises(IndexError, match="4 indices"):
+        explanation[0, 0, 0, 0]
+    with pytest.raises(AttributeError, match="no diagnostic 'luck'"):
+        _ = explanation.diagnostics.luck
+
+
+def test_frozen(explanation):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        explanation.scale = "margin"
+
+
+def test_surrogate_is_the_linear_model(explanation):
+    dx = RNG.normal(size=3)
+    expected = explanation.predictions + np.einsum("f,rfo->ro", dx, explanation.gradient)
+    np.testing.assert_allclose(explanation.surrogate(dx), expected)
+    np.testing.assert_allclose(explanation[2, :, "good"].surrogate(dx), expected[2, 1])
+    np.testing.assert_allclose(explanation.surrogate(np.zeros((6, 3))), explanation.predictions)
+    with pytest.raises(InputError, match="expected 3 features"):
+        explanation.surrogate([1.0, 2.0])
+
+
+def test_importance_is_sorted(explanation):
+    table = explanation.importance()
+    assert np.all(np.diff(table["mean_abs"]) <= 0)
+    by_name = dict(zip(table["feature"], table["mean_abs"], strict=True))
+    assert by_name["age"] == pytest.approx(np.abs(explanation.values[:, 0]).mean())
+
+
+def test_to_frame_has_a_line_per_value(explanation):
+    frame = explanation.to_frame()
+    assert len(frame) == 36
+    line = frame[(frame.row == 4) & (frame.feature == "job") & (frame.output == "good")].iloc[0]
+    assert line["value"] == explanation.values[4, 2, 1] and line["base_value"] == 0.9
+
+
+def test_save_and_load_are_lossless_and_need_no_pickle(explanation, tmp_path):
+    for sliced in (explanation, explanation[2:4], explanation[0], explanation[..., "good"]):
+        path = tmp_path / "explanation.npz"
+        sliced.save(path)
+        again = tx.Explanation.load(path)
+        assert again.values.shape == sliced.values.shape
+        for name, array in sliced.arrays.items():
+            assert np.array_equal(array, again.arrays[name]), name
+        assert again.categories["job"].levels == ("a", "b")
+        assert (again.feature_names, again.output_names) == (sliced.feature_names, sliced.output_names)
+
+
+def test_repr_is_honest(explanation):
+    text = repr(explanation)
+    assert "6 rows x 3 features, 2 outputs" in text
+    assert "finite-difference" in text and "5 stable, 1 fragile, 0 undefined" in text
+    assert "78 (13 a row)" in text
+
+
+@pytest.mark.parametrize("plot", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])
+@pytest.mark.filterwarnings("ignore")
+def test_shaps_own_plots_draw_it(plot):
+    shap = pytest.importorskip("shap")
+    import matplotlib.pyplot as plt
+
+    many = tx.Explanation.build(RNG.normal(size=(40, 3)), data=RNG.normal(size=(40, 3)), base_values=0.2,
+                                feature_names=["a", "b", "c"])  # fmt: skip
+    drawn = many.to_shap()
+    picked = {"waterfall": drawn[0], "scatter": drawn[:, "a"]}.get(plot, drawn)
+    getattr(shap.plots, plot)(picked, show=False)
+    assert plt.gcf().axes
+    plt.close("all")
