@@ -276,3 +276,20 @@ def test_frames_in_names_out():
     explanation = tx.TExplainer(model, table, **PLAIN)(table.iloc[:5][["debt", "years", "income", "age"]])
     assert explanation.feature_names == ("age", "income", "debt", "years")
     assert np.array_equal(explanation.data, BACKGROUND[:5])
+
+
+def test_a_table_of_bad_rows_only_is_undefined_not_an_error():
+    model = LogisticRegression().fit(BACKGROUND, BACKGROUND[:, 0] > 0.5)
+    for output in (None, "predicted", "all"):
+        with pytest.warns(UndefinedRowsWarning, match="2 of 2 rows"):
+            explanation = tx.TExplainer(model, BACKGROUND, output=output, **PLAIN)(np.full((2, 4), np.nan))
+        assert explanation.verdict_counts()["undefined"] == 2
+        assert np.all(np.isnan(explanation.values))
+
+
+def test_traces_of_many_blocks_are_kept_whole():
+    steep = lambda x: expit(60 * (x[:, 0] - 0.5) * (x[:, 1] - 0.5))  # noqa: E731
+    whole = tx.TExplainer(steep, BACKGROUND, step="paper")(ROWS).diagnostics
+    parts = tx.TExplainer(steep, BACKGROUND, step="paper", batch_rows=9)(ROWS).diagnostics
+    assert len(set(whole.iterations)) > 1
+    np.testing.assert_array_equal(whole.trace_cost, parts.trace_cost)

@@ -41,6 +41,9 @@ class Outlet:
 
 def find(model: Any, schema: Schema) -> Outlet:
     """Adapt a model by the library its type comes from."""
+    if schema.inner is not None:  # the model eats the wide table
+        outlet = find(model, schema.inner)
+        return replace(outlet, schema=replace(schema, inner=outlet.schema or schema.inner))
     for base in type(model).__mro__:
         adapter = ADAPTERS.get(base.__module__.split(".")[0])
         if adapter is not None:
@@ -72,7 +75,7 @@ def _sklearn(model: Any, schema: Schema) -> Outlet:
             check_is_fitted(model)
         except NotFittedError:
             raise InputError(
-                f"the {type(model).__name__} is not fitted; expected a fitted model. Call its fit(X, y) first."
+                f"the {type(model).__name__} is not fitted; expected a fitted one. Call its fit(X, y) first."
             ) from None
         except TypeError:
             pass
@@ -214,13 +217,17 @@ def _catboost(model: Any, schema: Schema) -> Outlet:
     if not model.is_fitted():
         raise InputError("the CatBoost model is not fitted; call its fit(X, y) first.")
     margin = partial(model.predict, prediction_type="RawFormulaVal")
+    wanted = None
+    if schema.kind == "array" and len(model.get_cat_feature_indices()):  # a float array holds no categories
+        wanted = replace(schema, kind="pandas", names=tuple(model.feature_names_))
     if hasattr(model, "classes_") and len(model.classes_):
         scales = {
             "probability": partial(model.predict, prediction_type="Probability"),
             "margin": lambda t: two_sided(np.asarray(margin(t))),
         }
-        return replace(_classifier(model, "catboost", scales), dtype=np.float32)
-    return Outlet("catboost", "regression", {"raw": model.predict, "margin": margin}, "raw", dtype=np.float32)
+        return replace(_classifier(model, "catboost", scales), dtype=np.float32, schema=wanted)
+    scales = {"raw": model.predict, "margin": margin}
+    return Outlet("catboost", "regression", scales, "raw", dtype=np.float32, schema=wanted)
 
 
 # ---------------------------------------------------------------- networks

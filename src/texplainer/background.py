@@ -75,8 +75,8 @@ def check(rows: Array, schema: Schema) -> None:
     if constant:
         warnings.warn(
             f"background columns {constant} are constant (first value "
-            f"{rows[0, schema.names.index(constant[0])]}): their spread is taken as 1 and their range as unbounded. Pass a background in which they vary, "
-            "or leave them out of the model.",
+            f"{rows[0, schema.names.index(constant[0])]}): their spread is taken as 1 and their range as "
+            "unbounded. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,
         )

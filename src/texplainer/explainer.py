@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from texplainer import attribution as attributions
 from texplainer import background as backgrounds
-from texplainer import diagnostics, frames, gradients, prediction
+from texplainer import categorical as categories
+from texplainer import diagnostics, gradients, prediction
+from texplainer.assembly import Assembly, of_predicted_class
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explanation import Explanation
 from texplainer.progress import track
@@ -51,7 +53,18 @@ class TExplainer:
     attribution
         "sensitivity" (the paper: the partial derivative), "scaled", "contribution", "integrated".
     categorical
-        Names of columns that hold categories, or groups of one-hot columns.
+        None finds the categorical features (text, category and boolean dtypes, columns the model
+        encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
+        of one-hot columns, {"Purpose": ["Purpose_car", ...]}, or "nominal", "ordinal", "numeric".
+    categorical_method
+        "swaps" (each level in turn, no retraining), "induction" (the paper: a clone refitted on
+        perturbed one-hot cells) or "target" (a clone refitted on target-encoded levels).
+    category_neighbours
+        0 weighs levels by their frequency in the background; k among the k rows nearest to x.
+    training
+        (X, y), what the model was fitted on; "induction" and "target" need it.
+    seed
+        Of the perturbation of "induction".
     bounds
         "background" keeps perturbations inside the data's range; None; or (low, high).
     feature_names
@@ -71,7 +84,11 @@ class TExplainer:
         step: Any = "auto",
         smoothing: Any = "auto",
         attribution: str = "auto",
-        categorical: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+        categorical: Sequence[Any] | Mapping[str, Any] | None = None,
+        categorical_method: str = "swaps",
+        category_neighbours: int = 0,
+        training: tuple[Any, Any] | None = None,
+        seed: int = 0,
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
         batch_rows: int = prediction.BATCH_ROWS,
@@ -84,16 +101,20 @@ class TExplainer:
         if self.attribution not in attributions.ATTRIBUTIONS:
             known = ", ".join(attributions.ATTRIBUTIONS)
             raise InputError(f"attribution={attribution!r} is unknown; expected 'auto' or one of {known}.")
-        schema, rows = frames.learn(background, feature_names, categorical or ())
+        schema, rows, self._why = categories.learn(background, feature_names, categorical, model)
         backgrounds.check(rows, schema)
         self.schema = schema
         self.predictor = prediction.adapt(
             model, schema, rows[:PROBE_ROWS], output=output, scale=scale, batch_rows=batch_rows
         )
-        limits = backgrounds.resolve_bounds(bounds, rows)
-        self.background = backgrounds.summarise(rows, self.predictor, limits)
+        plan = categories.Plan(categorical_method, category_neighbours, training, output, scale, seed)
+        self.predictor, self.refit = categories.prepare(self.predictor, schema, plan)
+        limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
+        self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
         settings = gradients.Settings(step, smoothing, limits, batch_rows, validation)
-        self.engine = gradients.choose(self.predictor, rows, engine, settings)
+        self.engine, self.categories = categories.build(
+            self.predictor, self.background, engine, settings, plan
+        )
 
     def __call__(self, X: Any, *, progress: bool | None = None) -> Explanation:
         """Explain every row of a table.
@@ -105,10 +126,10 @@ class TExplainer:
         refused = self._refused(rows)
         todo = np.array([i for i in range(len(rows)) if i not in refused], dtype=int)
         blocks = [todo[i : i + self._block] for i in range(0, len(todo), self._block)]
-        parts: list[tuple[np.ndarray, _Part]] = []
+        assembly = Assembly(len(rows))
         for block in track(blocks, "explaining", progress, [len(b) for b in blocks]):
-            parts += self._keep_going(rows, block, refused)
-        if not parts and any(isinstance(reason, ModelError) for reason in refused.values()):
+            self._keep_going(rows, block, assembly, refused)
+        if not assembly.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
             raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
         if refused:
             first = min(refused)
@@ -117,7 +138,7 @@ class TExplainer:
                 UndefinedRowsWarning,
                 stacklevel=2,
             )
-        return self._assemble(rows, parts, refused)
+        return self._result(rows, assembly, refused)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as model, background and arguments; everything else is derived."""
@@ -130,6 +151,7 @@ class TExplainer:
             f"output {outputs} on the {self.predictor.scale} scale\n"
             f"  engine       {self.engine.name}: {self.engine.why}\n"
             f"  attribution  {self.attribution}\n"
+            f"{categories.words(self._why, self._arguments['categorical_method'], self.refit)}"
             f"  background   {len(self.background.rows)} rows, base value "
             f"{np.array2string(self.background.base, precision=4)}"
         )
@@ -139,51 +161,56 @@ class TExplainer:
     @property
     def _block(self) -> int:
         """Rows explained at a time, so that memory does not grow with the table."""
-        per_row = 1 if self.engine.exact else 2 * self.schema.width
+        per_row = max(1 if self.engine.exact else 2 * self.schema.width, self.categories.evaluations)
         return max(1, self.predictor.batch_rows // per_row)
 
-    def _explain(self, rows: Array) -> _Part:
+    def _explain(self, rows: Array) -> dict[str, np.ndarray]:
         """Explain rows that are known to be acceptable."""
         f0 = self.predictor(rows)
         gradient = self.engine.gradient(rows)
         local = attributions.Local(rows, f0, gradient.values, self.background, self.predictor, self.engine)
         found = attributions.ATTRIBUTIONS[self.attribution](local)
+        values, effects = self.categories.fill(found.values, rows, f0, self.attribution)
         residual, promised = diagnostics.taylor_residual(
             self.predictor, rows, f0, gradient.values, self.background
         )
         verdict, reason = diagnostics.verdicts(
             gradient, residual, promised, self.background, self.schema.names
         )
-        part = _Part(
-            {
-                "values": found.values,
-                "gradient": gradient.values,
-                "predictions": f0,
-                "error": gradient.error,
-                "step": gradient.step,
-                "flags": gradient.flags,
-                "taylor_residual": residual,
-                "completeness": f0 - self.background.base - found.values.sum(axis=1),
-                "evaluations": gradient.evaluations + found.evaluations + f0.shape[1] + 1,
-                "verdict": verdict,
-                "reason": reason,
-                **gradient.extras,
-            }
-        )
-        return part.of_predicted_class() if self.predictor.predicted else part
+        arrays = {
+            "values": values,
+            "gradient": gradient.values,
+            "predictions": f0,
+            "error": gradient.error,
+            "step": gradient.step,
+            "flags": gradient.flags,
+            "taylor_residual": residual,
+            "completeness": f0 - self.background.base - values.sum(axis=1),
+            "evaluations": gradient.evaluations
+            + found.evaluations
+            + self.categories.evaluations
+            + f0.shape[1]
+            + 1,
+            "verdict": verdict,
+            "reason": reason,
+            **gradient.extras,
+            **effects,
+        }
+        return of_predicted_class(arrays) if self.predictor.predicted else arrays
 
     def _keep_going(
-        self, rows: Array, block: np.ndarray, refused: dict[int, Any]
-    ) -> list[tuple[np.ndarray, _Part]]:
+        self, rows: Array, block: np.ndarray, assembly: Assembly, refused: dict[int, Any]
+    ) -> None:
         """Explain a block; if the model fails on it, halve it until only the failing rows are left out."""
         try:
-            return [(block, self._explain(rows[block]))]
+            assembly.put(block, self._explain(rows[block]))
         except ModelError as error:
             if len(block) == 1:
                 refused[int(block[0])] = error
-                return []
-        half = len(block) // 2
-        return self._keep_going(rows, block[:half], refused) + self._keep_going(rows, block[half:], refused)
+                return
+            half = len(block) // 2
+            self._keep_going(rows, block[:half], assembly, refused)
+            self._keep_going(rows, block[half:], assembly, refused)
 
     def _refused(self, rows: Array) -> dict[int, Any]:
         """Rows whose cells no model could take: infinite ones, and missing ones if this model minds."""
@@ -203,28 +230,17 @@ class TExplainer:
                 refused[int(i)] = f"{cell} and the model does not take missing values. Impute or drop it."
         return refused
 
-    def _assemble(
-        self, rows: Array, parts: list[tuple[np.ndarray, _Part]], refused: dict[int, Any]
-    ) -> Explanation:
+    def _result(self, rows: Array, assembly: Assembly, refused: dict[int, Any]) -> Explanation:
         names = ("predicted",) if self.predictor.predicted else self.predictor.output_names
-        outputs = len(names)
-        arrays = {
-            "values": np.full((*rows.shape, outputs), np.nan),
-            "gradient": np.full((*rows.shape, outputs), np.nan),
-            "predictions": np.full((len(rows), outputs), np.nan),
-            "verdict": np.full(len(rows), "undefined", dtype="<U9"),
-            "reason": np.full(len(rows), "", dtype=object),
-        }
-        for block, part in parts:
-            for name, array in part.arrays.items():
-                if name not in arrays:
-                    arrays[name] = _blank(array, len(rows))
-                arrays[name][block] = _fit(array, arrays[name])
+        if not assembly.arrays:
+            assembly.put(np.arange(0), self._nothing(len(names)))
+        arrays = assembly.arrays
         for i, reason in refused.items():
             arrays["reason"][i] = str(reason)
         base = self.background.base
         if self.predictor.predicted:  # one base value a row, that of its own class
-            base = base[arrays["predicted_class"]][:, None] if parts else np.full((len(rows), 1), np.nan)
+            base = base[arrays["predicted_class"]][:, None]
+        effects = {name: arrays.pop(name) for name in self.categories.keys if name in arrays}
         return Explanation.build(
             arrays.pop("values"),
             data=self._data(rows),
@@ -238,7 +254,20 @@ class TExplainer:
             attribution=self.attribution,
             engine=self.engine.name,
             settings=self._settings(),
+            categories=self.categories.results(effects),
         )
+
+    def _nothing(self, outputs: int) -> dict[str, np.ndarray]:
+        """The arrays of no rows, for a table none of whose rows can be explained."""
+        values = np.empty((0, self.schema.width, outputs))
+        return {
+            "values": values,
+            "gradient": values.copy(),
+            "predictions": values[:, 0],
+            "verdict": np.empty(0, dtype="<U9"),
+            "reason": np.empty(0, dtype=object),
+            "predicted_class": np.empty(0, dtype=int),
+        }
 
     def _data(self, rows: Array) -> np.ndarray:
         if not self.schema.levels:
@@ -254,43 +283,9 @@ class TExplainer:
             "why": self.engine.why,
             "width": self.engine.width,
             "model": type(self.predictor.model).__name__,
+            "categorical_features": list(self._why),
+            **({"refit": asdict(self.refit)} if self.refit else {}),
         }
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The arrays of a block of rows."""
-
-    arrays: dict[str, np.ndarray]
-
-    def of_predicted_class(self) -> _Part:
-        """Keep each row's own greatest output only."""
-        from texplainer.explanation import axes_of
-
-        pick = self.arrays["predictions"].argmax(axis=1)
-        out = {"predicted_class": pick}
-        for name, array in self.arrays.items():
-            if axes_of(name, array).endswith("o"):
-                index = pick.reshape(-1, *(1,) * (array.ndim - 1))
-                array = np.take_along_axis(array, index, axis=array.ndim - 1)
-            out[name] = array
-        return replace(self, arrays=out)
-
-
-def _blank(array: np.ndarray, rows: int) -> np.ndarray:
-    """An empty array for all rows: NaN where there is a NaN, 0 or "" elsewhere."""
-    fill: Any = np.nan if array.dtype.kind == "f" else "" if array.dtype.kind in "UO" else 0
-    return np.full((rows, *array.shape[1:]), fill, dtype=array.dtype)
-
-
-def _fit(array: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Pad a trace to the length of the first block's, or cut it (Algorithm 1 stops at different times)."""
-    if array.ndim != 2 or array.shape[1] == target.shape[1]:
-        return array
-    out = np.full((len(array), target.shape[1]), np.nan)
-    width = min(array.shape[1], target.shape[1])
-    out[:, :width] = array[:, :width]
-    return out
 
 
 def _rebuild(arguments: dict[str, Any]) -> TExplainer:

@@ -249,14 +249,8 @@ def _bisect(predictor: Predictor, settings: Settings, h_min: float, rows: Array)
         stop |= iterations[a] > MAX_ITERATIONS  # line 23
         active = a[~stop]
     evaluations = 1 + iterations * (2 * (np.isfinite(rows) & predictor.schema.numeric).sum(axis=1) + 1)
-    last = int(iterations.max(initial=1))
-    extras = {
-        "h": h,
-        "cost": cost,
-        "iterations": iterations,
-        "trace_h": trace_h[:, :last],
-        "trace_cost": trace_cost[:, :last],
-    }
+    trace = {"trace_h": trace_h, "trace_cost": trace_cost}
+    extras = {"h": h, "cost": cost, "iterations": iterations, **trace}
     error = np.full(values.shape, np.nan)  # a secant at a large h, not a derivative: no bound is claimed
     return Gradient(values, error, step, np.zeros(rows.shape, np.uint8), evaluations, extras)
 

@@ -1,0 +1,53 @@
+"""Blocks of rows put together into arrays for all rows, as they arrive.
+
+Arrays are made when the first block shows their shape; rows that never arrive stay NaN, "" or 0 and
+"undefined". Two names that hold the same array in a block (a sensitivity is the gradient) share one
+array for all rows, and error bounds and steps are kept in float32: memory is counted per cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from texplainer.explanation import axes_of
+
+NARROW = ("error", "step")
+
+
+class Assembly:
+    """The arrays of all rows, filled block by block."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def put(self, block: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
+        """Write the arrays of some rows, given by their indices."""
+        made: dict[int, str] = {}
+        for name, array in arrays.items():
+            twin = made.setdefault(id(array), name)
+            if twin != name and self.arrays.get(name, self.arrays[twin]) is self.arrays[twin]:
+                self.arrays[name] = self.arrays[twin]
+                continue
+            if name not in self.arrays:
+                self.arrays[name] = self._blank(name, array)
+            self.arrays[name][block] = array
+
+    def _blank(self, name: str, array: np.ndarray) -> np.ndarray:
+        fill: Any = np.nan if array.dtype.kind == "f" else "" if array.dtype.kind in "UO" else 0
+        dtype = np.float32 if name in NARROW else array.dtype
+        return np.full((self.rows, *array.shape[1:]), "undefined" if name == "verdict" else fill, dtype=dtype)
+
+
+def of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Keep each row's own greatest output only."""
+    pick = arrays["predictions"].argmax(axis=1)
+    out = {"predicted_class": pick}
+    for name, array in arrays.items():
+        if axes_of(name, array).endswith("o"):
+            index = pick.reshape(-1, *(1,) * (array.ndim - 1))
+            array = np.take_along_axis(array, index, axis=array.ndim - 1)
+        out[name] = array
+    return out
