@@ -76,7 +76,7 @@ def identity(rows: Array) -> tuple[Array, Pullback]:
     return rows, lambda d: d
 
 
-def elementwise(function: Callable[[Array], tuple[Array, Array]]) -> Map:
+def elementwise(function: Callable[[Array], tuple[Array, Any]]) -> Map:
     """Map each cell by itself; the function returns (values, derivatives), both (rows, width)."""
 
     def forward(rows: Array) -> tuple[Array, Pullback]:

@@ -1,0 +1,146 @@
+"""Formulas of kernel machines: support vectors, kernel ridge, Gaussian processes.
+
+Each is a kernel map (`kernels`) and what is linear, or nearly so, after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import erf
+
+from texplainer.gradients import Unsupported, kernels, links
+from texplainer.gradients.kernels import dense
+from texplainer.gradients.transformers import Map, Pullback, affine, compose
+from texplainer.signatures import Array
+
+#: scale -> map of all outputs
+Scales = dict[str, Map]
+
+
+def _machine_kernel(model: Any) -> Map:
+    return kernels.named(model.kernel, dense(model.support_vectors_), model._gamma, model.degree, model.coef0)
+
+
+def vector_regressor(model: Any) -> Scales:
+    """Support vector regression."""
+    return {"raw": compose(_machine_kernel(model), affine(dense(model.dual_coef_).T, model.intercept_))}
+
+
+def vector_classifier(model: Any) -> Scales:
+    """One decision for two classes, one for each pair of more; Platt's sigmoid for two."""
+    weights, classes = dense(model.dual_coef_), len(model.classes_)
+    kernel = _machine_kernel(model)
+    if classes == 2:
+        scores = compose(kernel, affine(weights.T, model.intercept_))
+        scales = {"margin": compose(scores, links.two_sided)}
+        if len(getattr(model, "_probA", ())):
+            platt = affine(-model._probA[:, None], model._probB)
+            scales["probability"] = compose(scores, platt, links.sigmoid, links.pair)
+        return scales
+    scores = compose(kernel, affine(_pairwise(weights, model.n_support_), model.intercept_))
+    shared = compose(scores, _one_against_rest(classes))
+    return {"margin": shared if model.decision_function_shape == "ovr" else scores}
+
+
+def _pairwise(weights: Array, sizes: Array) -> Array:
+    """Turn libsvm's dual coefficients (classes - 1, points) into one column for each pair of classes."""
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    columns = []
+    for i in range(len(sizes)):
+        for j in range(i + 1, len(sizes)):
+            column = np.zeros(weights.shape[1])
+            column[ends[i] : ends[i + 1]] = weights[j - 1, ends[i] : ends[i + 1]]
+            column[ends[j] : ends[j + 1]] = weights[i, ends[j] : ends[j + 1]]
+            columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+def _one_against_rest(classes: int) -> Map:
+    """Votes plus a bounded share of the summed confidences; votes are locally constant."""
+    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+    signs = np.zeros((len(pairs), classes))
+    for k, (i, j) in enumerate(pairs):
+        signs[k, i], signs[k, j] = 1.0, -1.0
+
+    def forward(decisions: Array) -> tuple[Array, Pullback]:
+        votes = (decisions >= 0) @ np.maximum(signs, 0) + (decisions < 0) @ np.maximum(-signs, 0)
+        total = decisions @ signs
+        width = np.abs(total) + 1
+        return votes + total / (3 * width), lambda d: (d / (3 * width**2)) @ signs.T
+
+    return forward
+
+
+def kernel_ridge(model: Any) -> Scales:
+    """Kernel ridge regression."""
+    points = dense(model.X_fit_)
+    kernel = kernels.named(model.kernel, points, model.gamma, model.degree, model.coef0)
+    return {"raw": compose(kernel, affine(model.dual_coef_.reshape(len(points), -1)))}
+
+
+def process_regressor(model: Any) -> Scales:
+    """Gaussian process regression: the posterior mean."""
+    alpha = model.alpha_.reshape(len(model.X_train_), -1)
+    after = affine(alpha * model._y_train_std, model._y_train_mean)
+    return {"raw": compose(kernels.process(model.kernel_, model.X_train_), after)}
+
+
+def process_classifier(model: Any) -> Scales:
+    """Gaussian process classification, one process for two classes, one a class for more."""
+    base = model.base_estimator_
+    if hasattr(base, "estimators_"):
+        if model.multi_class != "one_vs_rest":
+            raise Unsupported("a one-vs-one Gaussian process classifier has no probabilities.")
+        probability = compose(_beside([_laplace(part) for part in base.estimators_]), links.normalise)
+        return {"probability": probability, "margin": compose(probability, links.log_odds)}
+    probability = compose(_laplace(base), links.pair)
+    return {"probability": probability, "margin": compose(probability, links.log_odds)}
+
+
+def _laplace(model: Any) -> Map:
+    """P(class 1) = sum_i c_i (1 + erf(l_i m / s_i))/2, s_i² = 1 + 2 l_i² v.
+
+    m and v are the latent mean and variance; five error functions stand for the logistic one
+    (Williams & Barber 1998).
+    """
+    from sklearn.gaussian_process import _gpc
+
+    if not kernels.stationary(model.kernel_):
+        raise Unsupported("a Gaussian process classifier with a kernel that is not stationary.")
+    rates, weights = _gpc.LAMBDAS[:, 0], _gpc.COEFS[:, 0]
+    kernel = kernels.process(model.kernel_, model.X_train_)
+    pull = model.y_train_ - model.pi_
+    root = solve_triangular(model.L_, np.diag(model.W_sr_), lower=True)  # v = root @ k
+
+    def forward(rows: Array) -> tuple[Array, Pullback]:
+        k, back = kernel(rows)
+        v = k @ root.T
+        mean, variance = k @ pull, model.kernel_.diag(rows) - (v**2).sum(axis=1)
+        width = np.sqrt(1 + 2 * rates**2 * variance[:, None])  # (rows, 5)
+        u = rates * mean[:, None] / width
+        p = 0.5 * (erf(u) @ weights + weights.sum())
+        bell = weights * np.exp(-(u**2)) / np.sqrt(np.pi)
+        by_mean = (bell * rates / width).sum(axis=1)
+        by_variance = -(bell * rates**3 * mean[:, None] / width**3).sum(axis=1)
+        by_kernel = by_mean[:, None] * pull - 2 * by_variance[:, None] * (v @ root)  # (rows, points)
+        return p[:, None], lambda d: back(d * by_kernel)
+
+    return forward
+
+
+def _beside(maps: list[Map]) -> Map:
+    """Several one-column maps of the same rows, side by side."""
+
+    def forward(rows: Array) -> tuple[Array, Pullback]:
+        values, backs = zip(*(one(rows) for one in maps), strict=True)
+
+        def pullback(d: Array) -> Array:
+            parts = [back(d[:, :, i : i + 1]) for i, back in enumerate(backs)]
+            return np.sum(parts, axis=0)
+
+        return np.hstack(values), pullback
+
+    return forward
