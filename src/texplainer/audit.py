@@ -1,0 +1,170 @@
+"""The audit record: what a result was computed from, and on what machine.
+
+Every saved result carries the fingerprints of model, data, background, configuration and of each
+array, the versions of the libraries and the facts about floating point that can move a last bit. The
+header that holds all this has a fingerprint of its own, which can be signed with an Ed25519 key.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from texplainer import fingerprints
+from texplainer.errors import InputError
+
+#: module -> distributions it may come from; their versions are noted when the module is in use
+LIBRARIES = {
+    "numpy": ("numpy",),
+    "scipy": ("scipy",),
+    "sklearn": ("scikit-learn",),
+    "narwhals": ("narwhals",),
+    "pandas": ("pandas",),
+    "pyarrow": ("pyarrow",),
+    "skops": ("skops",),
+    "xgboost": ("xgboost-cpu", "xgboost"),
+    "lightgbm": ("lightgbm",),
+    "catboost": ("catboost",),
+    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
+    "torch": ("torch",),
+    "jax": ("jax",),
+    "keras": ("keras",),
+    "numba": ("numba",),
+}
+
+
+def record(
+    configuration: Mapping[str, Any],
+    arrays: Mapping[str, str],
+    *,
+    model: Mapping[str, Any] | None = None,
+    data: Mapping[str, Any] | None = None,
+    background: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put the record together; `arrays` are the fingerprints of the saved arrays."""
+    return {
+        "model": dict(model or {}),
+        "data": dict(data or {}),
+        "background": dict(background or {}),
+        "configuration": {"options": dict(configuration), "sha256": fingerprints.of_values(configuration)},
+        "values": dict(arrays),
+        "software": software(),
+        "floats": floats(),
+    }
+
+
+def software() -> dict[str, str]:
+    """The versions of Python, texplainer and of every numerical library in use."""
+    from texplainer import __version__
+
+    out = {"python": platform.python_version(), "texplainer": __version__}
+    for module, distributions in LIBRARIES.items():
+        if module in sys.modules:
+            out[module] = next((v for name in distributions if (v := _version(name))), "unknown")
+    return out
+
+
+def floats() -> dict[str, Any]:
+    """The machine's float facts: what may change a last bit from one machine to another."""
+    from threadpoolctl import threadpool_info
+
+    libraries = {
+        f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip()
+        for pool in threadpool_info()
+    }
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "byte_order": sys.byteorder,
+        "mantissa_bits": sys.float_info.mant_dig,
+        "rounding": sys.float_info.rounds,
+        "denormals": bool(np.finfo(np.float64).tiny / 2 > 0),
+        "long_double_bits": int(np.finfo(np.longdouble).nmant),
+        "thread_pools": sorted(libraries),
+    }
+
+
+def seal(header: Mapping[str, Any], key: Any = None) -> dict[str, Any]:
+    """Add a header's own fingerprint, and its signature if the path of a private key (PEM) is given."""
+    content = {name: value for name, value in header.items() if name not in ("sha256", "signature")}
+    sealed = {**content, "sha256": fingerprints.of_values(content)}
+    if key is not None:
+        sealed["signature"] = sign(sealed["sha256"], Path(key))
+    return sealed
+
+
+def broken_seal(header: Mapping[str, Any]) -> bool:
+    """Whether a header was changed after it was sealed."""
+    return seal(header)["sha256"] != header.get("sha256")
+
+
+def sign(text: str, key: Path) -> dict[str, str]:
+    """Sign a text with an Ed25519 private key in PEM."""
+    serialization, ed25519 = _cryptography()
+    try:
+        private = serialization.load_pem_private_key(key.read_bytes(), password=None)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{key} is no private key in PEM without a password ({error}).") from error
+    if not isinstance(private, ed25519.Ed25519PrivateKey):
+        raise InputError(f"{key} is another kind of key; make one with: openssl genpkey -algorithm ed25519.")
+    public = private.public_key().public_bytes_raw()
+    return {"algorithm": "Ed25519", "public_key": public.hex(), "value": private.sign(text.encode()).hex()}
+
+
+def check_signature(header: Mapping[str, Any], key: Any = None) -> tuple[bool, str]:
+    """Whether a header's signature holds, and in words; `key`: path of the public key (PEM) it must be by."""
+    found = header.get("signature")
+    if found is None:
+        return key is None, "not signed"
+    serialization, ed25519 = _cryptography()
+    from cryptography.exceptions import InvalidSignature
+
+    raw = bytes.fromhex(str(found.get("public_key", "")))
+    if key is not None:
+        try:
+            public = serialization.load_pem_public_key(Path(key).read_bytes())
+        except ValueError as error:
+            raise InputError(f"{key} is no public key in PEM ({error}).") from error
+        if public.public_bytes_raw() != raw:
+            return False, f"signed with another key ({raw.hex()[:16]})"
+    try:
+        signature = bytes.fromhex(str(found.get("value", "")))
+        ed25519.Ed25519PublicKey.from_public_bytes(raw).verify(signature, str(header.get("sha256")).encode())
+    except (InvalidSignature, ValueError):
+        return False, "the signature does not hold"
+    return True, f"signed with the key {raw.hex()[:16]}" + (
+        "" if key else " (pass --public-key to check whose)"
+    )
+
+
+def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two mappings of facts, in words."""
+    return [
+        f"{name} was {then.get(name, 'absent')}, is {now.get(name, 'absent')}"
+        for name in sorted({*then, *now})
+        if name in then and name in now and then[name] != now[name]
+    ]
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cryptography() -> tuple[Any, Any]:
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "signatures need the package cryptography: pip install 'texplainer[sign]'."
+        ) from error
+    return serialization, ed25519

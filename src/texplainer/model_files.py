@@ -1,0 +1,227 @@
+"""Model files in, without running anything from them.
+
+`LOADERS` maps a file's suffix to the function that reads it. None of them unpickles: a pickle, also
+under another name, is only ever opened by the two loaders of `UNSAFE`, which the user has to allow.
+A model can also be a function of an importable module, written `package.module:function`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from texplainer import fingerprints
+from texplainer.errors import InputError
+
+_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the user answers for: types in a skops file, pickles, the module weights are put into."""
+
+    trust: tuple[str, ...] = ()
+    allow_pickle: bool = False
+    module: str | None = None
+
+
+def load(model: str | os.PathLike[str], consent: Consent | None = None) -> Any:
+    """Read the model from a file, or import it as `package.module:function`."""
+    consent = consent or Consent()
+    if is_reference(model):
+        return imported(str(model))
+    path = existing(model)
+    suffix = path.suffix.lower()
+    if suffix in UNSAFE:
+        return _unsafe(path, consent)
+    if suffix not in LOADERS:
+        known = ", ".join([*LOADERS, *UNSAFE])
+        raise InputError(
+            f"{path} has the suffix {suffix!r}; expected one of {known} or package.module:function."
+        )
+    try:
+        return LOADERS[suffix](path, consent)
+    except InputError:
+        raise
+    except ModuleNotFoundError as error:
+        raise InputError(f"{path} needs the package {error.name!r}, which is not installed.") from error
+    except Exception as error:
+        raise InputError(f"{path} is no {suffix} model, or is damaged ({first_line(error)}).") from error
+
+
+def feature_names(model: Any) -> tuple[str, ...] | None:
+    """The columns a model names as its own, if it does."""
+    for ask in (
+        lambda: model.feature_names_in_,
+        lambda: model.feature_names,  # XGBoost's Booster
+        lambda: model.feature_name(),  # LightGBM's Booster
+        lambda: model.feature_names_,  # CatBoost
+    ):
+        try:
+            names = ask()
+        except Exception:
+            continue
+        if names is not None and len(names) and not isinstance(names, str):
+            names = tuple(str(name) for name in names)
+            made_up = all(re.fullmatch(r"(Column_|f)?\d+", name) for name in names)
+            return None if made_up else names
+    return None
+
+
+def fingerprint(model: str | os.PathLike[str]) -> dict[str, str]:
+    """Name and hash of a model's file, or of the source file of an imported function."""
+    if not is_reference(model):
+        path = existing(model)
+        return {"name": path.name, "sha256": fingerprints.of_file(path)}
+    found = getattr(importlib.import_module(str(model).split(":")[0]), "__file__", None)
+    return {"name": str(model), "sha256": fingerprints.of_file(Path(found)) if found else ""}
+
+
+def is_reference(model: str | os.PathLike[str]) -> bool:
+    """Whether a text means a function of a module, not a file."""
+    return _REFERENCE.fullmatch(str(model)) is not None and not Path(model).exists()
+
+
+def imported(reference: str) -> Any:
+    """Import `package.module:function`, from the current folder too."""
+    module, _, name = reference.partition(":")
+    if not _REFERENCE.fullmatch(reference):
+        raise InputError(f"{reference!r} names no function; expected package.module:function.")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise InputError(f"{reference!r}: there is no module {error.name!r} on the path.") from error
+    except AttributeError:
+        raise InputError(f"{reference!r}: the module {module!r} has no {name!r}.") from None
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """A path that is a file and not empty."""
+    found = Path(path)
+    if not found.is_file():
+        raise InputError(f"there is no file {found}; check the path.")
+    if found.stat().st_size == 0:
+        raise InputError(f"{found} is empty; expected a file with content.")
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    """A library's message without its stack trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+# ---------------------------------------------------------------- one loader per format
+
+
+def _onnx(path: Path, _: Consent) -> Any:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)  # its errors are raised; the log would repeat them
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def _skops(path: Path, consent: Consent) -> Any:
+    from texplainer import skops_files
+
+    return skops_files.load(path, consent.trust)
+
+
+def _xgboost(path: Path, _: Consent) -> Any:
+    _starts_with(path, b"{")
+    import xgboost
+
+    return xgboost.Booster(model_file=path)
+
+
+def _lightgbm(path: Path, _: Consent) -> Any:
+    _starts_with(path, b"tree\n", b"tree\r\n")
+    if b"\nend of trees" not in path.read_bytes():
+        raise InputError(f"{path} ends before its last tree; it is truncated.")
+    import lightgbm
+
+    return lightgbm.Booster(model_file=path)
+
+
+def _catboost(path: Path, _: Consent) -> Any:
+    _starts_with(path, b"CBM1")
+    import catboost
+
+    return catboost.CatBoost().load_model(str(path), format="cbm")
+
+
+def _torch_program(path: Path, _: Consent) -> Any:
+    from texplainer import torch_files
+
+    return torch_files.load_program(path)
+
+
+def _torch_state(path: Path, consent: Consent) -> Any:
+    from texplainer import torch_files
+
+    if consent.module is None:
+        raise InputError(
+            f"{path} holds weights without a network; name what makes it with --module "
+            "package.module:function, or save the whole network with torch.export.save (.pt2)."
+        )
+    return torch_files.load_state(path, imported(consent.module))
+
+
+def _unsafe(path: Path, consent: Consent) -> Any:
+    if not consent.allow_pickle:
+        raise InputError(
+            f"{path} is a pickle: opening it runs any code its author put in. If you trust its author, pass "
+            "--allow-pickle; better, save the model as .skops, .onnx or in its library's own format."
+        )
+    try:
+        return UNSAFE[path.suffix.lower()](path)
+    except Exception as error:
+        raise InputError(
+            f"{path} cannot be unpickled ({type(error).__name__}: {first_line(error)})."
+        ) from error
+
+
+def _pickle(path: Path) -> Any:
+    import pickle
+
+    with path.open("rb") as file:
+        return pickle.load(file)
+
+
+def _joblib(path: Path) -> Any:
+    import joblib
+
+    return joblib.load(path)
+
+
+def _starts_with(path: Path, *openings: bytes) -> None:
+    """Refuse a file of another format before its library's parser meets it."""
+    with path.open("rb") as file:
+        start = file.read(max(map(len, openings)))
+    if not start.startswith(openings):
+        raise InputError(
+            f"{path} starts with {start!r}; a {path.suffix} model starts with {openings[0]!r}. "
+            "It is another kind of file, or damaged."
+        )
+
+
+LOADERS: dict[str, Callable[[Path, Consent], Any]] = {
+    ".onnx": _onnx,
+    ".skops": _skops,
+    ".json": _xgboost,
+    ".ubj": _xgboost,
+    ".txt": _lightgbm,
+    ".cbm": _catboost,
+    ".pt2": _torch_program,
+    ".pt": _torch_state,
+    ".pth": _torch_state,
+}
+UNSAFE: dict[str, Callable[[Path], Any]] = {".pkl": _pickle, ".pickle": _pickle, ".joblib": _joblib}

@@ -1,0 +1,147 @@
+"""torch models without code from the file: an exported program, or weights for a module of the user's.
+
+`torch.export` archives can hold pickles (weights, constants, example inputs) and compiled libraries,
+and their loader would run them. Here the archive's entries are checked against a list, torch is told
+to read weights only, and the shape expressions of the program, which sympy evaluates, may use only
+the words torch itself writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from texplainer import containers
+from texplainer.errors import InputError
+
+#: entries below the archive's root folder that torch.export.save writes for a program of tensors
+_ENTRIES = re.compile(
+    r"(data/weights/(weight_\d+|\w+\.json)|data/constants/(tensor_\d+|\w+\.json)|data/sample_inputs/\w+\.pt"
+    r"|models/\w+\.json|archive_format|archive_version|byteorder|version|\.data/\w+|\.format_version"
+    r"|\.storage_alignment)"
+)
+_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "Symbol Integer Rational Float Add Mul Pow Mod Max Min FloorDiv CleanDiv CeilDiv PythonMod Eq Ne "
+        "Ge Gt Le Lt And Or Not Where True False positive integer nonnegative nonzero even odd real zero "
+        "commutative",
+    )
+)
+
+
+def load_program(path: Path) -> Any:
+    """Read a torch.export archive (.pt2) as a module."""
+    import torch
+
+    containers.check(path)
+    _check_program(path)
+    try:
+        with _weights_only():
+            program = torch.export.load(path).module()
+    except Exception as error:
+        raise InputError(f"{path} is no exported program of this torch, or is damaged ({error}).") from error
+    return _frozen(torch, program)
+
+
+def load_state(path: Path, module: Any) -> Any:
+    """Read weights (a state dict) into the module that `module()` makes."""
+    import torch
+
+    containers.check(path)
+    network = module()
+    if not isinstance(network, torch.nn.Module):
+        raise InputError(f"the named module gave a {type(network).__name__}; expected a torch.nn.Module.")
+    try:
+        with _weights_only():
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        network.load_state_dict(state)
+    except Exception as error:
+        raise InputError(
+            f"{path} does not hold the weights of {type(network).__name__} ({error})."
+        ) from error
+    return network.eval()
+
+
+@contextmanager
+def _weights_only() -> Iterator[None]:
+    """Have every torch.load inside refuse pickled code, also those whose caller asks for it."""
+    import torch
+
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+        raise InputError(
+            f"torch {torch.__version__} reads weights unsafely; expected 2.6 or newer. Upgrade torch."
+        )
+    names = ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    before = {name: os.environ.pop(name, None) for name in names}
+    os.environ[names[0]] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _check_program(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                inside = name.split("/", 1)[-1]
+                if not _ENTRIES.fullmatch(inside):
+                    raise InputError(
+                        f"{path} holds {name!r}; expected an exported program of plain tensors, without "
+                        "pickled objects or compiled libraries. Export it again with torch.export.save."
+                    )
+                if inside.endswith(".json"):
+                    _check_json(path, json.loads(archive.read(name)))
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is no exported program, or is damaged ({error}).") from error
+
+
+def _check_json(path: Path, node: Any) -> None:
+    """Walk the program: no pickled payload, no foreign word in an expression."""
+    if isinstance(node, list):
+        for value in node:
+            _check_json(path, value)
+    elif isinstance(node, dict):
+        if node.get("use_pickle"):
+            raise InputError(
+                f"{path} holds the pickled tensor {node.get('path_name')!r}; export plain tensors."
+            )
+        for key, value in node.items():
+            if key == "expr_str" and isinstance(value, str):
+                words = set(re.findall(r"[^\W\d]\w*", value))
+                strange = {w for w in words - _WORDS if not re.fullmatch(r"[suzif]\d+|unbacked\w*", w)}
+                if strange or re.search(r"\.\s*[^\W\d]|[\[\]{};:@\\]", value):
+                    raise InputError(
+                        f"{path} holds the shape expression {value!r}, which torch does not write."
+                    )
+            else:
+                _check_json(path, value)
+
+
+def _frozen(torch: Any, program: Any) -> Any:
+    """A module whose mode cannot change: an exported program has the mode it was exported in."""
+
+    class Exported(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.program = program
+
+        def forward(self, rows: Any) -> Any:
+            return self.program(rows)
+
+        def train(self, mode: bool = True) -> Any:
+            return self
+
+    return Exported()
