@@ -45,7 +45,7 @@ def overhead() -> list[str]:
     y = ((X - 0.5) @ rng.normal(size=FEATURES) > 0).astype(int)
     models = {
         "MLP (64, 64, 64)": MLPClassifier((64, 64, 64), max_iter=20, random_state=0).fit(X, y),
-        "XGBoost, 500 trees of depth 6": XGBClassifier(n_estimators=500, max_depth=6, n_jobs=2).fit(X, y),
+        "XGBoost, 500 trees of depth 6": XGBClassifier(n_estimators=500, max_depth=6, n_jobs=1).fit(X, y),
     }
     lines = ["| model | explain, s | predict of the same rows, s | ratio |", "|---|---|---|---|"]
     for name, model in models.items():
