@@ -29,6 +29,9 @@ AXES = {
 }
 
 
+CATEGORY = "category/"  # begins the name of a block's level effects, (rows, levels, outputs)
+
+
 class Diagnostics(Mapping[str, Any]):
     """Per-row diagnostics, as a mapping and as attributes: `diagnostics["error"]`, `diagnostics.error`."""
 
@@ -322,6 +325,17 @@ class Explanation:
 
         return files.load(path)
 
+    def report(self, path: Any, *, title: str = "") -> Any:
+        """Write one self-contained HTML page with interactive pictures; give its path."""
+        from texplainer import report
+
+        return report.write(self, path, title=title)
+
+    def _repr_html_(self) -> str:
+        from texplainer.report import notebook
+
+        return notebook.explanation(self)
+
     def verdict_counts(self) -> dict[str, int]:
         """How many rows are stable, fragile and undefined."""
         verdict = self.arrays.get("verdict", np.array([], dtype=str))
@@ -364,6 +378,8 @@ def axes_of(name: str, array: np.ndarray) -> str:
     """
     if name == "base_values":
         return "o" if array.ndim == 1 else "ro"
+    if name.startswith(CATEGORY):
+        return "r.o"
     return AXES.get(name, "r" + "." * (array.ndim - 1))
 
 

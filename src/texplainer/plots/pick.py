@@ -1,0 +1,148 @@
+"""What a plot shows of an Explanation: the row, the output, the greatest features, the doubts.
+
+Plots draw plain arrays; this file takes them out of the Explanation and refuses, with a word, what
+cannot be drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.explanation import Explanation
+from texplainer.plots.style import number, shorten
+
+#: attributions that are a slope: they do not share out f(x) - E f
+SLOPES = ("sensitivity", "scaled")
+#: attributions that are the gradient times something known, so that its error bound carries over
+LINEAR = (*SLOPES, "contribution")
+WORDS = {
+    "sensitivity": "change of the {what} per unit of the feature",
+    "scaled": "change of the {what} per spread of the feature",
+    "contribution": "share of the {what} above its mean",
+    "integrated": "share of the {what} above its mean",
+}
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Features as bars, the greatest first; all arrays are (bars,)."""
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    errors: np.ndarray  # NaN where no bound is known
+    doubtful: np.ndarray  # the model has a kink, a jump or noise there
+    folded: int = 0  # features summed up in the last bar
+
+
+def one_output(explanation: Explanation) -> Explanation:
+    """Refuse several outputs: a picture is of one."""
+    if len(explanation.output_names) > 1:
+        first = explanation.output_names[0]
+        raise InputError(
+            f"the explanation holds {len(explanation.output_names)} outputs "
+            f"({', '.join(explanation.output_names[:6])}); a plot shows one. "
+            f"Pick it with explanation[..., {first!r}]."
+        )
+    return explanation
+
+
+def one_row(explanation: Explanation) -> Explanation:
+    """Refuse several rows or outputs: a local picture is of one of each."""
+    one_output(explanation)
+    if len(explanation) != 1:
+        raise InputError(
+            f"the explanation holds {len(explanation)} rows; this plot shows one. "
+            "Pick it with explanation[0]."
+        )
+    return explanation
+
+
+def value_errors(explanation: Explanation) -> np.ndarray:
+    """Error bounds of the values, (rows, features, outputs); NaN where none is known."""
+    values, error = explanation.arrays["values"], explanation.arrays.get("error")
+    if error is None or explanation.attribution not in LINEAR:
+        return np.full(values.shape, np.nan)
+    if explanation.attribution == "sensitivity":
+        return error
+    gradient = explanation.arrays["gradient"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = np.abs(values / gradient)
+    return np.where(gradient == 0, np.nan, error * factor)
+
+
+def doubtful(explanation: Explanation) -> np.ndarray:
+    """Entries with a kink, a jump or noise, (rows, features)."""
+    flags = explanation.arrays.get("flags")
+    return np.zeros(explanation.arrays["values"].shape[:2], dtype=bool) if flags is None else flags != 0
+
+
+def doubted_rows(explanation: Explanation) -> np.ndarray:
+    """Rows whose verdict is fragile, (rows,)."""
+    verdict = explanation.arrays.get("verdict")
+    return np.zeros(len(explanation), dtype=bool) if verdict is None else verdict == "fragile"
+
+
+def row_bars(explanation: Explanation, most: int) -> Bars:
+    """The bars of one row: "name = value" labels, the smallest folded into one."""
+    explanation = one_row(explanation)
+    data = explanation.arrays["data"][0]
+    names = [f"{shorten(n, 22)} = {number(v)}" for n, v in zip(explanation.feature_names, data, strict=True)]
+    bars = Bars(
+        tuple(names),
+        explanation.arrays["values"][0, :, 0],
+        value_errors(explanation)[0, :, 0],
+        doubtful(explanation)[0],
+    )
+    return fold(bars, most)
+
+
+def fold(bars: Bars, most: int) -> Bars:
+    """The greatest bars; those beyond `most` summed up in a last one, "the other 480"."""
+    if most < 1:
+        raise InputError(f"most={most} leaves nothing to draw; expected at least 1.")
+    order = np.argsort(-np.abs(bars.values), kind="stable")
+    if len(order) <= most:
+        return Bars(
+            tuple(bars.names[i] for i in order), bars.values[order], bars.errors[order], bars.doubtful[order]
+        )
+    kept, rest = order[: most - 1], order[most - 1 :]
+    size = np.abs(bars.values[rest])
+    return Bars(
+        (*(bars.names[i] for i in kept), f"the other {len(rest):,}"),
+        np.append(bars.values[kept], bars.values[rest].sum()),
+        np.append(bars.errors[kept], bars.errors[rest].sum()),
+        np.append(bars.doubtful[kept], size[bars.doubtful[rest]].sum() > size.sum() / 2),
+        len(rest),
+    )
+
+
+def explained(explanation: Explanation) -> np.ndarray:
+    """Indices of the rows that have values at all, (rows,)."""
+    return np.nonzero(np.all(np.isfinite(explanation.arrays["values"]), axis=(1, 2)))[0]
+
+
+def what(explanation: Explanation) -> str:
+    """The explained quantity in words: "probability of benign"."""
+    output = shorten(explanation.output_names[0])
+    output = f"class {output}" if output.isdigit() else output
+    if explanation.scale in ("probability", "margin"):
+        return f"{explanation.scale} of {output}"
+    return output
+
+
+def meaning(explanation: Explanation) -> str:
+    """What a value of this attribution means, for an axis."""
+    words = WORDS.get(explanation.attribution, f"{explanation.attribution} of the {{what}}")
+    return words.format(what=what(explanation))
+
+
+def doubt(explanation: Explanation) -> str:
+    """Why one row is fragile or undefined; empty for a stable one."""
+    verdict = explanation.arrays.get("verdict")
+    if verdict is None or verdict[0] == "stable":
+        return ""
+    reason = explanation.arrays.get("reason")
+    return f"{verdict[0]}: {reason[0]}" if reason is not None and reason[0] else str(verdict[0])

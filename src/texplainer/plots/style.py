@@ -1,0 +1,153 @@
+"""The look shared by all plots: colours, canvas, numbers and names.
+
+The two signs are vermilion and blue of Okabe and Ito's palette, which people with any colour vision
+tell apart; hatching and words repeat what colour says. Nothing here touches matplotlib's global
+settings, and names are drawn as they are: a "$" in one starts no formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.text import Text
+
+POSITIVE, NEGATIVE = "#D55E00", "#0072B2"
+GREY, FAINT, INK = "#7A808A", "#D9DCE1", "#22262B"
+WARNING = "#8A5A00"
+#: for explainers side by side (Okabe and Ito 2008, without the yellow that vanishes on white)
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6BB1")
+MARKERS = "osD^vPX*"
+SIZE = 9.0  # points; 12 pixels in a picture of 400
+NAME_LENGTH = 28
+HATCH = "////"
+#: low to high values of a feature, and negative to positive attributions
+LOW_HIGH = LinearSegmentedColormap.from_list("low-high", [NEGATIVE, "#A58FB0", POSITIVE])
+DIVERGING = LinearSegmentedColormap.from_list("diverging", [NEGATIVE, "#F7F7F7", POSITIVE])
+
+
+def canvas(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
+    """The axes given, or fresh ones on a figure of their own; either way without ornament."""
+    if ax is None:
+        ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["bottom"].set_color(GREY)
+    ax.tick_params(labelsize=SIZE, color=GREY, labelcolor=INK, left=False)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def tall(lines: int, around: float = 1.1) -> float:
+    """Height in inches of a picture with one feature a line."""
+    return around + 0.3 * max(lines, 2)
+
+
+def label_axes(ax: Axes, x: str = "", y: str = "") -> None:
+    """Name the axes in small dark letters, literally."""
+    for text in (
+        ax.set_xlabel(x, fontsize=SIZE, color=INK) if x else None,
+        ax.set_ylabel(y, fontsize=SIZE, color=INK) if y else None,
+    ):
+        literal([text] if text is not None else [])
+
+
+def lines_of(ax: Axes, names: Sequence[str]) -> None:
+    """One name a line, the first at the top."""
+    ax.set_yticks(np.arange(len(names))[::-1], [shorten(name) for name in names])
+    literal(ax.get_yticklabels())
+    ax.set_ylim(-0.7, len(names) - 0.3)
+
+
+def heading(ax: Axes, words: str, warn: bool = False) -> None:
+    """A line above the picture."""
+    literal([ax.set_title(words, fontsize=SIZE, color=WARNING if warn else INK, loc="left")])
+
+
+def empty(ax: Axes, words: str) -> Axes:
+    """Say why there is nothing to draw."""
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines["bottom"].set_visible(False)
+    text = ax.text(
+        0.5,
+        0.5,
+        words,
+        ha="center",
+        va="center",
+        transform=ax.transAxes,
+        fontsize=SIZE,
+        color=GREY,
+        wrap=True,
+    )
+    literal([text])
+    return ax
+
+
+def literal(texts: Iterable[Text | Any]) -> None:
+    """Draw texts as they are, without reading formulae into them."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def shorten(name: str, length: int = NAME_LENGTH) -> str:
+    """A long name without its middle: beginnings and endings tell names apart."""
+    name = " ".join(str(name).split())
+    if len(name) <= length:
+        return name
+    head = (length - 1) * 2 // 3
+    return f"{name[:head].rstrip()}…{name[len(name) - (length - 1 - head) :].lstrip()}"
+
+
+def number(value: Any) -> str:
+    """Three significant digits for people: 14.2, 4,500, 1.2e-9, with a true minus; text as it is."""
+    if not isinstance(value, (int, float, np.number)):
+        return "missing" if value is None else shorten(value, 16)
+    if np.isnan(value):
+        return "missing"
+    size = abs(float(value))
+    words = "∞" if np.isinf(size) else _exponent(size) or (f"{size:,.0f}" if size >= 1000 else f"{size:.3g}")
+    return f"−{words}" if value < 0 else words
+
+
+def amount(value: float, signed: bool = True) -> str:
+    """A computed value, always with three digits: +0.280, −1.00."""
+    size = abs(float(value))
+    words = _exponent(size) or (
+        f"{size:,.0f}" if size >= 1000 else f"{size:#.3g}".rstrip(".") if size else "0"
+    )
+    return f"{'−' if value < 0 else '+' if signed else ''}{words}"
+
+
+def _exponent(size: float) -> str:
+    if not (size >= 1e7 or 0 < size < 1e-3):
+        return ""
+    mantissa, exponent = f"{size:.2e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}".replace("e-", "e−")
+
+
+def sign_colours(values: np.ndarray) -> list[str]:
+    """One colour per value, by its sign."""
+    return [POSITIVE if value >= 0 else NEGATIVE for value in values]
+
+
+def dress(bars: Any, doubtful: Sequence[bool] | np.ndarray, folded: int = 0) -> None:
+    """Hatch the doubtful bars and fade the one that stands for many features."""
+    for bar, doubted in zip(bars, doubtful, strict=True):
+        if doubted:
+            bar.set(hatch=HATCH, edgecolor="white", linewidth=0)
+    if folded:
+        bars[len(doubtful) - 1].set_alpha(0.45)
+
+
+def whiskers(ax: Axes, ends: np.ndarray, errors: np.ndarray, span: float) -> None:
+    """Error bounds at the heads of bars, one a line from the top; those thinner than a line are left out."""
+    at = np.arange(len(ends))[::-1]
+    seen = np.isfinite(errors) & (errors > 0.004 * span)
+    if seen.any():
+        ax.errorbar(
+            ends[seen], at[seen], xerr=errors[seen], fmt="none", ecolor=INK, elinewidth=1, capsize=2, zorder=3
+        )

@@ -1,0 +1,94 @@
+"""Explanations and evaluations as one self-contained HTML page.
+
+The page holds its numbers as JSON and draws them itself: no server, no network, no other file. Names
+and data are text that nobody has vetted; they enter the page inside escaped JSON and reach the screen
+only as text nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from texplainer.report import explanations
+
+#: script files, in the order in which they need each other
+SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js", "report.js")
+
+
+def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, Any] | None = None) -> Path:
+    """Write a report to `path` and say where it is.
+
+    Parameters
+    ----------
+    subject
+        An Explanation or an Evaluation, or several by name: `{"3H-NN on 4-FT": explanation}`.
+    path
+        The HTML file to write.
+    title
+        The page's heading.
+    pictures
+        Further matplotlib figures by caption, put in as they are.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page(subject, title=title, pictures=pictures), encoding="utf-8")
+    return target.resolve()
+
+
+def page(subject: Any, *, title: str = "", pictures: Mapping[str, Any] | None = None) -> str:
+    """The report as HTML text."""
+    parts = subject if isinstance(subject, Mapping) else {"": subject}
+    content = {
+        "title": title or "What the model's predictions rest on",
+        "parts": [_payload(part) | {"name": str(name)} for name, part in parts.items()],
+        "pictures": [{"caption": str(c), "svg": _svg(figure)} for c, figure in (pictures or {}).items()],
+    }
+    return fill(
+        asset("page.html"),
+        title=escape(content["title"]),
+        style=asset("style.css") + asset("report.css"),
+        content=embed(content),
+        script="\n".join(asset(name) for name in SCRIPTS),
+    )
+
+
+def fill(template: str, **places: str) -> str:
+    """Fill {{places}} in one pass: what is filled in is not read again."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: places[place[1]], template)
+
+
+def asset(name: str) -> str:
+    """One of the page's own files."""
+    return files("texplainer.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def embed(content: Any) -> str:
+    """JSON that cannot end the script element it stands in, whatever text it holds."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
+    for character, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(character, escaped)
+    return text
+
+
+def _payload(part: Any) -> dict[str, Any]:
+    if hasattr(part, "arrays"):
+        return explanations.payload(part)
+    from texplainer.report import evaluations
+
+    return evaluations.payload(part)
+
+
+def _svg(figure: Any) -> str:
+    """A matplotlib figure as SVG in a data address, so that nothing in it can run."""
+    import base64
+    from io import BytesIO
+
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

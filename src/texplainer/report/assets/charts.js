@@ -1,0 +1,119 @@
+"use strict";
+// Bars and waterfalls as SVG. An item is {name, value, error, doubt, folded, words}.
+
+const ROW = 26;
+
+// The greatest items by |value|; the smallest share the last one.
+TX.fold = (items, most) => {
+  const sorted = [...items].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  if (sorted.length <= most) return sorted;
+  const rest = sorted.slice(most - 1);
+  const value = rest.reduce((sum, item) => sum + item.value, 0);
+  return [...sorted.slice(0, most - 1), { name: `the other ${rest.length}`, value, folded: true }];
+};
+
+TX.frame = (width, rows, items) => {
+  const label = Math.min(Math.max(...items.map((item) => TX.shorten(item.name, 30).length)) * 7 + 12, width * 0.42);
+  const height = rows * ROW + 34;
+  const svg = TX.svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, height, role: "group" });
+  return { svg, label, height, characters: Math.max(8, Math.floor((label - 12) / 6.7)) };
+};
+
+// A band behind one line of the chart: hover, focus, pick.
+TX.row = (frame, width, y, item, pick) => TX.svg("g", {
+  class: "bar-row" + (pick ? " pickable" : "") + (item.picked ? " picked" : ""), tabindex: 0, role: "img",
+  "aria-label": item.words || `${item.name}: ${TX.number(item.value, true)}`,
+  ...TX.hover(() => item.words || `${item.name}\n${TX.number(item.value, true)}`),
+  onclick: pick ? () => pick(item) : null,
+  onkeydown: pick ? (event) => { if (event.key === "Enter") pick(item); } : null,
+},
+TX.svg("rect", { class: "back", x: 0, y, width, height: ROW }),
+TX.svg("text", { x: frame.label - 10, y: y + 17, class: "end" }, TX.shorten(item.name, frame.characters)));
+
+TX.bar = (item, x0, x1, y) => {
+  const left = Math.min(x0, x1), width = Math.max(Math.abs(x1 - x0), 0.8);
+  const kind = item.rest ? "rest" : item.value >= 0 && !item.plain ? "positive" : "negative";
+  const group = [TX.svg("rect", {
+    class: `bar ${kind}${item.folded ? " folded" : ""}`, "data-value": item.value, x: left, y: y + 5, width, height: ROW - 10, rx: 1.5,
+  })];
+  if (item.doubt) { // hatching says what colour must not say alone
+    for (let x = left + 5; x < left + width; x += 6) {
+      group.push(TX.svg("line", { class: "doubt", x1: x - 4, x2: x, y1: y + ROW - 5, y2: y + 5 }));
+    }
+  }
+  return group;
+};
+TX.whisker = (x0, x1, y) => Math.abs(x1 - x0) < 2 ? [] : [
+  TX.svg("line", { class: "whisker", x1: x0, x2: x1, y1: y + ROW / 2, y2: y + ROW / 2 }),
+  ...[x0, x1].map((x) => TX.svg("line", { class: "whisker", x1: x, x2: x, y1: y + ROW / 2 - 3, y2: y + ROW / 2 + 3 })),
+];
+TX.axis = (svg, at, ticks, y, top) => {
+  const words = TX.tickWords(ticks);
+  const every = Math.ceil((words.join("").length * 8 + 1) / Math.max(1, at(ticks[ticks.length - 1]) - at(ticks[0]) + 60));
+  ticks.forEach((tick, i) => {
+    svg.append(TX.svg("line", { class: "axis", x1: at(tick), x2: at(tick), y1: top, y2: y }));
+    if (i % every === 0) svg.append(TX.svg("text", { class: "soft middle", x: at(tick), y: y + 15 }, words[i]));
+  });
+};
+
+TX.bars = (width, items, { pick = null, signed = true } = {}) => {
+  const frame = TX.frame(width, items.length, items);
+  const reach = (item) => Math.max(Math.abs(item.value) + (item.error || 0), Math.abs(item.high || 0));
+  let low = Math.min(0, ...items.filter((i) => i.value < 0).map((i) => -reach(i)));
+  let high = Math.max(0, ...items.filter((i) => i.value >= 0).map(reach));
+  if (high === low) high = 1;
+  const room = 56;
+  const inner = width - frame.label - (high > 0 ? room : 4) - (low < 0 ? room : 0);
+  const at = (value) => frame.label + (low < 0 ? room : 0) + ((value - low) / (high - low)) * inner;
+  TX.axis(frame.svg, at, TX.ticks(low, high), items.length * ROW, 0);
+  items.forEach((item, line) => {
+    const y = line * ROW;
+    const row = TX.row(frame, width, y, item, pick);
+    row.append(...TX.bar(item, at(0), at(item.value), y));
+    if (item.error) row.append(...TX.whisker(at(item.value - item.error), at(item.value + item.error), y));
+    if (item.high) row.append(...TX.whisker(at(item.low), at(item.high), y));
+    const right = item.value >= 0;
+    row.append(TX.svg("text", { class: right ? "" : "end", x: at(right ? reach(item) : -reach(item)) + (right ? 6 : -6), y: y + 17 },
+      TX.number(item.value, signed)));
+    frame.svg.append(row);
+  });
+  return frame.svg;
+};
+
+// From the base value at the bottom to its end at the top. `shares`: the attributions share out f(x) - E f.
+TX.waterfall = (width, items, { base, prediction, shares, pick = null }) => {
+  base = Number.isFinite(base) ? base : 0;
+  const lines = [...items];
+  const left = prediction - base - items.reduce((sum, item) => sum + item.value, 0);
+  const most = Math.max(...items.map((item) => Math.abs(item.value)));
+  if (shares && Number.isFinite(left) && Math.abs(left) > 1e-3 * most) {
+    lines.push({ name: "left over by the sum", value: left, rest: true });
+  }
+  const frame = TX.frame(width, lines.length + 2, lines);
+  let end = base;
+  for (const line of [...lines].reverse()) { line.start = end; end += line.value; line.end = end; }
+  const points = lines.flatMap((line) => [line.start, line.end]);
+  let low = Math.min(...points), high = Math.max(...points);
+  if (high - low < 1e-12) { low -= 0.5; high += 0.5; }
+  const room = 60, inner = width - frame.label - 2 * room;
+  const at = (value) => frame.label + room + ((value - low) / (high - low)) * inner;
+  TX.axis(frame.svg, at, TX.ticks(low, high), (lines.length + 2) * ROW, ROW);
+  lines.forEach((line, index) => {
+    const y = (index + 1) * ROW;
+    const row = TX.row(frame, width, y, line, pick);
+    row.append(TX.svg("line", { class: "joint", x1: at(line.start), x2: at(line.start), y1: y + 5, y2: y + ROW + 5 }));
+    row.append(...TX.bar(line, at(line.start), at(line.end), y));
+    if (line.error) row.append(...TX.whisker(at(line.end - line.error), at(line.end + line.error), y));
+    const right = line.value >= 0, beyond = line.error ? at(line.end + line.error) - at(line.end) : 0;
+    row.append(TX.svg("text", { class: right ? "" : "end", x: at(line.end) + (right ? 6 + beyond : -6 - beyond), y: y + 17 }, TX.number(line.value, true)));
+    frame.svg.append(row);
+  });
+  const words = `${shares ? "f(x)" : "g(x)"} = ${TX.number(end)}`;
+  frame.svg.append(TX.landmark(at(end), ROW - 9, words, width));
+  frame.svg.append(TX.landmark(at(base), (lines.length + 1) * ROW + 18, `E f(X) = ${TX.number(base)}`, width));
+  return frame.svg;
+};
+TX.landmark = (x, y, words, width) => {
+  const half = words.length * 3.4;
+  return TX.svg("text", { class: "middle landmark", x: Math.min(Math.max(x, half), width - half), y }, words);
+};
