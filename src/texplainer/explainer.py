@@ -101,7 +101,9 @@ class TExplainer:
         if self.attribution not in attributions.ATTRIBUTIONS:
             known = ", ".join(attributions.ATTRIBUTIONS)
             raise InputError(f"attribution={attribution!r} is unknown; expected 'auto' or one of {known}.")
-        schema, rows, self._why = categories.learn(background, feature_names, categorical, model)
+        schema, rows, self._why = categories.learn(
+            background, feature_names, categorical, model, training and training[0]
+        )
         backgrounds.check(rows, schema)
         self.schema = schema
         self.predictor = prediction.adapt(

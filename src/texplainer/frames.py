@@ -4,7 +4,8 @@ Inside texplainer a table is a float64 array and a `Schema`. The schema is learn
 background. It remembers the columns' names, turns any later table into floats (`read`: reordering
 columns by name, refusing what does not fit) and turns floats back into the kind of table the model
 was given by its user (`write`). A categorical column (text, a category dtype, or one declared by
-name) is held as integer codes, the positions of its `levels`; a missing level is NaN.
+name) is held as integer codes, the positions of its `levels`; a missing level is NaN. A group of one-hot
+columns is folded into one such column (`folded`), and unfolded again for the model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
+from texplainer import folds
 from texplainer.errors import InputError
 from texplainer.signatures import Array
 
@@ -36,6 +38,12 @@ class Schema:
         Column index -> the categorical dtype to restore when writing (None: plain values).
     named
         Whether the user's tables carried names of their own.
+    missing
+        Column index -> how a missing level is written (None, NaN, NA), as met in the background.
+    ordinal
+        Indices of the categorical columns whose levels have an order.
+    inner, layout
+        Of a folded schema: the schema of the wide table the model eats, and what is folded where.
     """
 
     names: tuple[str, ...]
@@ -43,6 +51,10 @@ class Schema:
     levels: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     dtypes: Mapping[int, Any] = field(default_factory=dict)
     named: bool = True
+    missing: Mapping[int, Any] = field(default_factory=dict)
+    ordinal: frozenset[int] = frozenset()
+    inner: Schema | None = None
+    layout: folds.Layout | None = None
 
     @property
     def width(self) -> int:
@@ -54,14 +66,22 @@ class Schema:
         """Mask of the columns a derivative makes sense for."""
         return np.array([j not in self.levels for j in range(self.width)])
 
+    @property
+    def encoded(self) -> bool:
+        """Whether the model sees something else than this schema's floats (level names, one-hot cells)."""
+        own = any(levels != tuple(range(len(levels))) for levels in self.levels.values())
+        return own or self.layout is not None
+
     def read(self, table: Any) -> Array:
         """Turn a table into floats, (rows, features), in this schema's column order."""
+        if self.inner is not None and self.layout is not None:
+            return self.layout.fold(self.inner.read(table), self.inner.names)
         names, columns, _ = _columns_of(table, self)
         if names is not None and self.named:
             columns = self._in_order(names, columns)
         elif len(columns) != self.width:
             raise InputError(
-                f"the table has {len(columns)} columns; expected {self.width} ({_some(self.names)}). "
+                f"the table has {len(columns)} columns; expected {self.width} ({some(self.names)}). "
                 "Pass the columns the model was trained on."
             )
         rows = len(columns[0]) if columns else 0
@@ -78,7 +98,9 @@ class Schema:
 
     def write(self, rows: Array) -> Any:
         """Turn floats back into the kind of table the model eats."""
-        if self.kind == "array" and not self.levels:
+        if self.inner is not None and self.layout is not None:
+            return self.inner.write(self.layout.unfold(rows))
+        if self.kind == "array" and not self.encoded:
             return rows
         if self.kind == "pandas" and not self.levels:
             import pandas as pd
@@ -100,11 +122,41 @@ class Schema:
         levels = self.levels[index]
         missing = ~np.isfinite(values)
         codes = np.where(missing, 0, values).astype(int)
-        if not missing.any() and all(isinstance(level, (int, float)) for level in levels):
-            return np.asarray(levels)[codes]
-        out = np.empty(len(values), dtype=object)
-        out[:] = [None if gone else levels[code] for gone, code in zip(missing, codes, strict=True)]
+        if levels and all(isinstance(level, (int, float)) for level in levels):
+            out = np.asarray(levels)[codes]
+            return np.where(missing, np.nan, out) if missing.any() else out
+        table = np.empty(max(1, len(levels)), dtype=object)
+        table[: len(levels)] = levels
+        out = table[codes]
+        out[missing] = self.missing.get(index)
         return out
+
+    def wide(self, rows: Array) -> Array:
+        """The rows of the wide table the model eats, as floats."""
+        return rows if self.layout is None else self.layout.unfold(rows)
+
+    def narrow(self, bounds: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
+        """Fold the bounds of a wide table; codes have none."""
+        if self.layout is None or bounds is None:
+            return bounds
+        low, high = bounds
+        return self.layout.narrow(low, axis=0, fill=-np.inf), self.layout.narrow(high, axis=0, fill=np.inf)
+
+    def folded(self, groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[Schema, Array]:
+        """Fold groups of columns into one column of codes each; their levels are the patterns in `rows`."""
+        layout, labels = folds.layout_of(groups, rows)
+        names = tuple(self.names[x] if isinstance(x, int) else x for x in labels)
+        plain = {x: j for j, x in enumerate(labels) if isinstance(x, int)}  # wide column -> narrow one
+        levels = {plain[c]: own for c, own in self.levels.items() if c in plain}
+        ordinal = {plain[c] for c in self.ordinal if c in plain}
+        for j, fold in layout.folds.items():
+            columns = [self.names[c] for c in fold.columns]
+            levels[j] = folds.level_names(names[j], columns, fold.patterns)
+            ordinal |= {j} if len(columns) == 1 else set()  # a 0/1 column has a direction
+        schema = Schema(
+            names, self.kind, levels, named=self.named, ordinal=frozenset(ordinal), inner=self, layout=layout
+        )
+        return schema, layout.fold(rows, self.names)
 
     def _in_order(self, names: Sequence[str], columns: list[np.ndarray]) -> list[np.ndarray]:
         where = {name: i for i, name in enumerate(names)}
@@ -113,11 +165,11 @@ class Schema:
         if missing or extra:
             parts = []
             if missing:
-                parts.append(f"lacks the columns {_some(missing)}")
+                parts.append(f"lacks the columns {some(missing)}")
             if extra:
-                parts.append(f"has the unexpected columns {_some(extra)}")
+                parts.append(f"has the unexpected columns {some(extra)}")
             raise InputError(
-                f"the table {' and '.join(parts)}; expected exactly {_some(self.names)}. "
+                f"the table {' and '.join(parts)}; expected exactly {some(self.names)}. "
                 "Select the background's columns before explaining."
             )
         return [columns[where[name]] for name in self.names]
@@ -142,17 +194,34 @@ def learn(
     names = tuple(str(n) for n in (feature_names or own_names or [f"x{j}" for j in range(len(columns))]))
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"the column names {_some(twice)} stand twice; expected unique names. Rename them.")
+        raise InputError(f"the column names {some(twice)} stand twice; expected unique names. Rename them.")
     unknown = [c for c in categorical if c not in names]
     if unknown:
-        raise InputError(f"categorical columns {_some(unknown)} are not in the table; it has {_some(names)}.")
-    levels, dtypes = {}, {}
+        raise InputError(f"categorical columns {some(unknown)} are not in the table; it has {some(names)}.")
+    levels, dtypes, missing = {}, {}, {}
     for j, column in enumerate(columns):
         found = _levels(column, names[j] in categorical)
         if found is not None:
-            levels[j], dtypes[j] = found
-    schema = Schema(names, kind, levels, dtypes, named=own_names is not None)
+            levels[j], dtype = found
+            if dtype is not None:
+                dtypes[j] = dtype
+            missing[j] = _missing_mark(column, kind)
+    schema = Schema(names, kind, levels, dtypes, own_names is not None, missing, _ordered(levels, dtypes))
     return schema, schema.read(table)
+
+
+def names_of(table: Any, feature_names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The column names `learn` would give a table."""
+    own_names, columns, _ = _columns_of(table, None)
+    return tuple(str(n) for n in (feature_names or own_names or [f"x{j}" for j in range(len(columns))]))
+
+
+def _ordered(levels: Mapping[int, tuple[Any, ...]], dtypes: Mapping[int, Any]) -> frozenset[int]:
+    """Columns of an ordered category dtype; and those of two numbers, which have a direction."""
+    numbers = {
+        j for j, own in levels.items() if len(own) == 2 and all(isinstance(v, (int, float)) for v in own)
+    }
+    return frozenset(numbers | {j for j, dtype in dtypes.items() if getattr(dtype, "ordered", False)})
 
 
 def _columns_of(table: Any, schema: Schema | None) -> tuple[list[str] | None, list[Any], str]:
@@ -199,17 +268,27 @@ def _native_column(series: nw.Series) -> Any:
 def _levels(column: Any, declared: bool) -> tuple[tuple[Any, ...], Any] | None:
     """(levels, dtype to restore) of a categorical column, None for a numeric one."""
     if isinstance(column, nw.Series):
-        native_dtype = getattr(column.to_native(), "dtype", None)
+        native_dtype = getattr(column.to_native(), "dtype", None) or column.to_native().type
         return tuple(column.cat.get_categories().to_list()), native_dtype
     if column.dtype.kind == "O":
         present = [v for v in column if not _is_missing(v)]
         if not all(isinstance(v, (int, float, np.number)) for v in present) or declared:
             return tuple(sorted(set(present), key=lambda v: (str(type(v)), v))), None
         return None
+    if column.dtype.kind == "b":
+        return (False, True), None
     if not declared:
         return None
     present = np.unique(column[np.isfinite(column)] if column.dtype.kind == "f" else column)
     return tuple(v.item() for v in present), None
+
+
+def _missing_mark(column: Any, kind: str) -> Any:
+    """How a column writes a missing level: an encoder tells None from NaN."""
+    usual = np.nan if kind == "pandas" else None
+    if isinstance(column, nw.Series) or column.dtype.kind != "O":
+        return usual
+    return next((v for v in column if _is_missing(v)), usual)
 
 
 def _codes(column: Any, levels: tuple[Any, ...], name: str) -> Array:
@@ -223,7 +302,7 @@ def _codes(column: Any, levels: tuple[Any, ...], name: str) -> Array:
             out[i] = where[value]
         else:
             raise InputError(
-                f"row {i}: level {value!r} of column {name!r} is unknown; expected one of {_some(levels)}. "
+                f"row {i}: level {value!r} of column {name!r} is unknown; expected one of {some(levels)}. "
                 "Add a row with this level to the background, or map it to a known one."
             )
     return out
@@ -271,6 +350,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def _some(names: Sequence[Any], most: int = 8) -> str:
+def some(names: Sequence[Any], most: int = 8) -> str:
+    """Show the first few names of a list."""
     shown = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names[:most])
     return f"[{shown}, ... {len(names) - most} more]" if len(names) > most else f"[{shown}]"

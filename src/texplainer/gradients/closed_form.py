@@ -18,7 +18,7 @@ from texplainer.gradients.transformers import Map, chain
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
 
-BLOCK = 256  # rows at a time: their activations stay in cache, and a row's bits depend on no other row count
+BLOCK = 512  # rows at a time: their activations stay in cache, and a row's bits depend on no other row count
 CHECK_ROWS = 64
 ROUNDINGS = 64.0  # error bound in units of round-off, relative to the row's gradient
 TOLERANCE = 1e-6  # between the formula's values and the model's, relative to the largest
@@ -31,8 +31,8 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     """Read the model's formula and check it against the model."""
     if predictor.kind != "sklearn":
         raise Unsupported("the model is not from scikit-learn.")
-    if predictor.schema.levels:
-        raise Unsupported("categorical columns have no derivative.")
+    if predictor.schema.encoded:
+        raise Unsupported("categorical columns reach the model as something else than numbers.")
     scales = formula(predictor.model)
     if predictor.scale not in scales:
         raise Unsupported(

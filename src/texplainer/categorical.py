@@ -1,0 +1,324 @@
+"""Categorical features: which they are, and how they enter an explanation.
+
+Text, category dtypes, columns the model encodes, and groups of one-hot columns are all one column of codes
+inside texplainer (`frames`, `folds`). Their attributions come from what each level would do: by swapping it
+in (`swaps`, the default, without retraining), or from the derivatives of a refitted model (`induction`, the
+paper's way, and its target encoding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from texplainer import frames, gradients, induction, swaps
+from texplainer.background import Background
+from texplainer.encoders import encoded_columns
+from texplainer.errors import InputError
+from texplainer.explanation import CATEGORY, CategoryEffects
+from texplainer.folds import Fold, detect
+from texplainer.frames import Schema
+from texplainer.gradients import Engine, Gradient, Settings, data_bounds
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+from texplainer.swaps import SHARES, Feature, swap_of
+
+METHODS = ("swaps", "induction", "target")
+#: rows, f(rows) -> for every feature (rows, levels, outputs): f with the level - f
+Effects = Callable[[Array, Array], list[Array]]
+
+
+def learn(
+    background: Any,
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[Any] | Mapping[str, Any] | None,
+    model: Any,
+    training: Any = None,
+) -> tuple[Schema, Array, dict[str, str]]:
+    """Learn a background's schema with its categories, read it, and say why each feature is categorical.
+
+    `categorical` is None (found by dtype, by the model's own encoders and by one-hot structure), the
+    columns that hold categories, or a mapping: a group of one-hot columns by its name, or "nominal",
+    "ordinal", "numeric" for a column. Text and category dtypes are always categories. Where there is a
+    `training` table the levels are learnt from it: it may hold some the background does not.
+    """
+    source = background if training is None else training
+    names = frames.names_of(source, feature_names)
+    wishes = _wishes(categorical, names)
+    coded = [n for n, wish in wishes.items() if wish in ("nominal", "ordinal", "declared")]
+    encoded = encoded_columns(model, names) if categorical is None else ()
+    schema, rows = frames.learn(source, feature_names, (*coded, *encoded))
+    schema = _with_wishes(schema, wishes)
+    why = {}
+    for j in schema.levels:
+        name = schema.names[j]
+        seen = "encoded by the model" if name in encoded else "seen by its dtype"
+        why[name] = "declared" if name in coded else seen
+    groups = {n: _columns(n, wish, names) for n, wish in wishes.items() if not isinstance(wish, str)}
+    why |= dict.fromkeys(groups, "declared")
+    if categorical is None:
+        groups = detect(schema.names, rows, schema.named or feature_names is not None)
+        why |= dict.fromkeys(groups, "one-hot columns found in the background")
+    if groups:
+        schema, rows = schema.folded(groups, rows)
+    if training is not None:
+        rows = schema.read(background)
+    return schema, rows, {name: why[name] for j, name in enumerate(schema.names) if j in schema.levels}
+
+
+def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
+    """Read `categorical` as {column: word} and {group: columns}."""
+    if categorical is None:
+        return {}
+    if isinstance(categorical, str):
+        categorical = [categorical]
+    if not isinstance(categorical, Mapping):
+        return {_column(c, names): "declared" for c in categorical}
+    words = ("nominal", "ordinal", "numeric")
+    wrong = [f"{n!r}: {w!r}" for n, w in categorical.items() if isinstance(w, str) and w not in words]
+    if wrong:
+        raise InputError(
+            f"categorical has {', '.join(wrong)}; expected a list of columns or one of {', '.join(words)}."
+        )
+    return {_column(n, names) if isinstance(w, str) else str(n): w for n, w in categorical.items()}
+
+
+def _column(column: Any, names: Sequence[str]) -> str:
+    if isinstance(column, (int, np.integer)) and str(column) not in names and 0 <= column < len(names):
+        return names[int(column)]
+    if str(column) not in names:
+        raise InputError(f"categorical column {column!r} is not in the table; it has {frames.some(names)}.")
+    return str(column)
+
+
+def _columns(group: str, columns: Sequence[Any], names: Sequence[str]) -> tuple[int, ...]:
+    if not len(columns):
+        raise InputError(f"the categorical group {group!r} is empty; give the names of its one-hot columns.")
+    return tuple(names.index(_column(c, names)) for c in columns)
+
+
+def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
+    """Let the user's word on order and numbers stand over what was found."""
+    at = {name: j for j, name in enumerate(schema.names)}
+    ordinal = set(schema.ordinal) | {at[n] for n, wish in wishes.items() if wish == "ordinal"}
+    ordinal -= {at[n] for n, wish in wishes.items() if wish == "nominal"}
+    numeric = {at[n] for n, wish in wishes.items() if wish == "numeric"}
+    text = [schema.names[j] for j in numeric if any(isinstance(v, str) for v in schema.levels.get(j, ()))]
+    if text:
+        raise InputError(
+            f"the columns {text} hold text and cannot be numeric; leave them out of categorical=."
+        )
+    bare = {j: own for j, own in schema.levels.items() if j not in numeric}
+    return replace(schema, levels=bare, ordinal=frozenset(ordinal & set(bare)))
+
+
+def features_of(schema: Schema, background: Array) -> tuple[Feature, ...]:
+    """Describe the categorical features by what the background holds of them."""
+    found = []
+    for j, levels in sorted(schema.levels.items()):
+        codes, counts = np.unique(background[:, j], return_counts=True)  # one NaN, last
+        names = tuple(None if np.isnan(c) else levels[int(c)] for c in codes)
+        positions = None
+        if j in schema.ordinal:
+            numbers = all(isinstance(level, (int, float)) for level in levels)
+            positions = np.array(levels if numbers else range(len(levels)), dtype=float)
+        found.append(Feature(schema.names[j], j, names, codes, counts / counts.sum(), positions))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- their part of an explanation
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the user asked for: the method, the frequencies, and what a refit needs."""
+
+    method: str = "swaps"
+    neighbours: int = 0
+    training: tuple[Any, Any] | None = None
+    output: Any = None
+    scale: str = "auto"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categorical features of an explainer, and how the effects of their levels are found.
+
+    `weigh` gives the weights of every feature's levels around some rows, each (rows, levels).
+    """
+
+    features: tuple[Feature, ...]
+    effects: Effects
+    weigh: Callable[[Array], list[Array]]
+    evaluations: int  # a row, at most
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the effects among a block's arrays."""
+        return tuple(CATEGORY + f.name for f in self.features)
+
+    def fill(
+        self, values: Array, rows: Array, f0: Array, attribution: str
+    ) -> tuple[Array, dict[str, np.ndarray]]:
+        """Give values with the categorical features' attributions in place, and every level's effects."""
+        if not self.features:
+            return values, {}
+        values = values.copy()  # it may be the gradient itself
+        deltas, weights = self.effects(rows, f0), self.weigh(rows)
+        for feature, delta, weight in zip(self.features, deltas, weights, strict=True):
+            values[:, feature.column] = SHARES[attribution](swap_of(feature, delta, weight, rows))
+        return values, dict(zip(self.keys, deltas, strict=True))
+
+    def results(self, effects: Mapping[str, np.ndarray]) -> dict[str, CategoryEffects]:
+        """Put every level's effects beside its name and frequency."""
+        return {
+            f.name: CategoryEffects(f.levels, effects[CATEGORY + f.name], f.frequencies)
+            for f in self.features
+            if CATEGORY + f.name in effects
+        }
+
+
+def prepare(predictor: Predictor, schema: Schema, plan: Plan) -> tuple[Predictor, induction.Refit | None]:
+    """Give the model whose derivatives are taken: the user's own, or a refitted clone and its report."""
+    if plan.method not in METHODS:
+        raise InputError(
+            f"categorical_method={plan.method!r} is unknown; expected one of {', '.join(METHODS)}."
+        )
+    if plan.method == "swaps" or not schema.levels:
+        return predictor, None
+    return induction.refit(
+        predictor,
+        schema,
+        plan.training,
+        method=plan.method,
+        output=plan.output,
+        scale=plan.scale,
+        seed=plan.seed,
+    )
+
+
+def build(
+    predictor: Predictor, background: Background, engine: str, settings: Settings, plan: Plan
+) -> tuple[Engine, Categories]:
+    """Choose the engine for the numeric features and the way of the categorical ones."""
+    schema, rows = predictor.schema, background.rows
+    features = features_of(schema, rows)
+    weigh = partial(swaps.marginal, features)
+    if plan.neighbours:
+        weigh = partial(swaps.conditional, features, rows, background.sigma, plan.neighbours)
+    if plan.method == "swaps" or not features or schema.inner is None or schema.layout is None:
+        floor = 8 * predictor.unit * background.output_spread
+        effects = partial(swaps.swap_effects, predictor, features, floor)
+        cost = sum(len(f.codes) for f in features)
+        chosen = choose_engine(predictor, rows, engine, settings)
+        return chosen, Categories(features, effects, weigh, cost)
+    bounds = None if settings.bounds is None else data_bounds(schema.wide(rows))
+    settings = replace(settings, bounds=bounds, validation=None)
+    wide = replace(predictor, schema=schema.inner)
+    whole = gradients.choose(wide, schema.wide(rows), engine, settings)
+    effects = partial(induction.linear_effects, whole, schema.layout, features)
+    return folded_engine(whole, schema), Categories(features, effects, weigh, 2 * schema.inner.width)
+
+
+def words(why: Mapping[str, str], method: str, refit: induction.Refit | None) -> str:
+    """A line for the explainer's repr, "" without categorical features."""
+    if not why:
+        return ""
+    by_reason = {reason: [n for n, r in why.items() if r == reason] for reason in dict.fromkeys(why.values())}
+    found = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+    line = f"  categorical  {found}; by {method}\n"
+    if refit is not None:
+        line += (
+            f"               the refitted model disagrees by {refit.disagreement:.1%} on the training rows, "
+            f"score {refit.refitted:.3f} against {refit.original:.3f}\n"
+        )
+    return line
+
+
+# ---------------------------------------------------------------- the gradient of a folded model
+
+
+def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Settings) -> Engine:
+    """Choose the engine that differentiates the numeric features.
+
+    Engines see the wide table, as the model does, with its one-hot columns marked as not to be moved;
+    their answer is folded to one column a feature. `settings.bounds` are those of the wide table.
+    """
+    schema = predictor.schema
+    if schema.layout is None or schema.inner is None:
+        return _still(gradients.choose(predictor, rows, engine, settings), schema)
+    folds = schema.layout.folds.values()
+    if not all(fold.indicator for fold in folds):  # other codes cannot be marked: nothing is unfolded
+        name = "finite-difference" if engine == "auto" else engine
+        return gradients.choose(
+            predictor, rows, name, replace(settings, bounds=schema.narrow(settings.bounds))
+        )
+    wide = replace(predictor, schema=_hardened(schema.inner, folds))
+    return folded_engine(gradients.choose(wide, schema.wide(rows), engine, settings), schema)
+
+
+def folded_engine(engine: Engine, schema: Schema) -> Engine:
+    """Take rows of codes to an engine of the wide table, and its gradient back."""
+    layout = schema.layout
+    if layout is None:
+        return engine
+
+    def gradient(rows: Array) -> Gradient:
+        found = engine.gradient(layout.unfold(rows))
+        return replace(
+            found,
+            values=layout.narrow(found.values),
+            error=layout.narrow(found.error),
+            step=layout.narrow(found.step, fill=np.nan),
+            flags=layout.narrow(found.flags),
+        )
+
+    return _still(replace(engine, gradient=gradient), schema)
+
+
+def _still(engine: Engine, schema: Schema) -> Engine:
+    """Categories have no derivative, whatever an engine makes of their codes."""
+    coded = list(schema.levels)
+    if not coded:
+        return engine
+
+    def gradient(rows: Array) -> Gradient:
+        found = engine.gradient(rows)
+        found.values[:, coded], found.error[:, coded], found.flags[:, coded] = 0.0, 0.0, 0
+        return found
+
+    return replace(engine, gradient=gradient)
+
+
+def _hardened(inner: Schema, folds: Iterable[Fold]) -> Schema:
+    """Mark one-hot columns as categories of their own, with the codes 0 and 1 they already hold."""
+    cells = {c: (0.0, 1.0) for fold in folds for c in fold.columns}
+    return replace(inner, levels={**cells, **inner.levels})
+
+
+# ---------------------------------------------------------------- for the evaluation suite
+
+
+def groups_of(schema: Schema) -> dict[str, tuple[int, ...]]:
+    """Give the one-hot groups of the user's table, name -> its column indices; a metric moves them as one."""
+    if schema.layout is None:
+        return {}
+    folds = schema.layout.folds.items()
+    return {schema.names[j]: fold.columns for j, fold in folds if len(fold.columns) > 1}
+
+
+def levels_of(schema: Schema) -> dict[int, tuple[float, ...]]:
+    """Give the codes of the category columns of the user's table, column index -> its codes."""
+    own = schema.inner or schema
+    codes = {j: tuple(float(c) for c in range(len(levels))) for j, levels in own.levels.items()}
+    if schema.layout is None:
+        return codes
+    single = [f for f in schema.layout.folds.values() if len(f.columns) == 1]
+    folded = {c for f in schema.layout.folds.values() for c in f.columns}
+    codes = {j: values for j, values in codes.items() if j not in folded}
+    return codes | {f.columns[0]: tuple(f.patterns[:, 0].tolist()) for f in single}

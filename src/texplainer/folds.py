@@ -1,0 +1,194 @@
+"""One-hot columns folded into one column of codes, and back.
+
+A model that eats `Purpose_car, Purpose_radio, ...` has one feature spread over several columns. Inside
+texplainer it is a single column of codes, the positions of its patterns: the combinations of cells that
+the background holds. Whatever moves a code therefore moves the group as a whole, and a row that cannot
+exist is never made. One-hot columns, dropped-first ones (all cells 0 is then a level too), a single 0/1
+column and any other multi-column encoding are all the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.signatures import Array
+
+SEPARATORS = ("__", "_", "=", ":", ".", "-", " ")
+#: fewer rows than these make a one-hot structure by chance
+DETECTION_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The columns one feature is spread over, and its patterns there, (levels, columns).
+
+    `missing` are the cells of a missing level: NaN, unless said otherwise.
+    """
+
+    columns: tuple[int, ...]
+    patterns: Array
+    missing: Array | float = np.nan
+
+    def cells(self, codes: Array) -> Array:
+        """The cells of some codes, (codes, columns); NaN is a missing level."""
+        known = np.isfinite(codes)
+        return np.where(known[:, None], self.patterns[np.where(known, codes, 0).astype(int)], self.missing)
+
+    @property
+    def indicator(self) -> bool:
+        """Whether all cells are 0 or 1."""
+        return bool(np.isin(self.patterns, (0.0, 1.0)).all())
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where every narrow column comes from: a wide column, or a fold.
+
+    `places[j]` is the wide column of narrow column j (the first one, of a fold).
+    """
+
+    width: int
+    places: tuple[int, ...]
+    folds: Mapping[int, Fold]
+
+    @property
+    def plain(self) -> np.ndarray:
+        """Narrow columns that are a wide column of their own."""
+        return np.array([j for j in range(len(self.places)) if j not in self.folds], dtype=int)
+
+    def unfold(self, rows: Array) -> Array:
+        """Narrow rows of codes -> the wide rows the model eats."""
+        wide = np.empty((len(rows), self.width))
+        wide[:, np.take(self.places, self.plain)] = rows[:, self.plain]
+        for j, fold in self.folds.items():
+            wide[:, fold.columns] = fold.cells(rows[:, j])
+        return wide
+
+    def fold(self, wide: Array, names: Sequence[str]) -> Array:
+        """Wide rows -> narrow rows of codes; `names` are the wide columns', for the error."""
+        narrow = wide[:, self.places]
+        for j, fold in self.folds.items():
+            cells = wide[:, fold.columns]
+            same = (cells[:, None, :] == fold.patterns).all(axis=2)  # (rows, levels)
+            missing = np.isnan(cells).any(axis=1)
+            unknown = np.nonzero(~same.any(axis=1) & ~missing)[0]
+            if len(unknown):
+                i = int(unknown[0])
+                own = [names[c] for c in fold.columns]
+                raise InputError(
+                    f"row {i}: the one-hot columns {own} hold {cells[i].tolist()}, "
+                    "a combination the background does not hold. Add a row with it to the background, or "
+                    "repair the row."
+                )
+            narrow[:, j] = np.where(missing, np.nan, same.argmax(axis=1))
+        return narrow
+
+    def narrow(self, wide: np.ndarray, axis: int = 1, fill: float = 0.0) -> np.ndarray:
+        """Pick the plain columns of an array over wide columns; folds get `fill`."""
+        out = np.take(wide, self.places, axis=axis)
+        index = (slice(None),) * axis + (list(self.folds),)
+        out[index] = fill
+        return out
+
+
+def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[Layout, tuple[str | int, ...]]:
+    """The layout of some groups of wide columns, and each narrow column's group name or wide column."""
+    owner = {column: name for name, columns in groups.items() for column in columns}
+    places: list[int] = []
+    labels: list[str | int] = []
+    folds: dict[int, Fold] = {}
+    for column in range(rows.shape[1]):
+        name = owner.get(column)
+        if name is None:
+            places.append(column)
+            labels.append(column)
+        elif name not in labels:
+            columns = tuple(groups[name])
+            folds[len(places)] = Fold(columns, patterns_of(rows[:, columns]))
+            places.append(columns[0])
+            labels.append(name)
+    return Layout(rows.shape[1], tuple(places), folds), tuple(labels)
+
+
+def patterns_of(cells: Array) -> Array:
+    """The different rows of a group's cells; one-hot ones in the order of their columns."""
+    found = np.unique(cells[~np.isnan(cells).any(axis=1)], axis=0)
+    return found[::-1] if cells.shape[1] > 1 else found  # [1 0 0], [0 1 0], [0 0 1], [0 0 0]; but 0 before 1
+
+
+def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[str, ...]:
+    """A readable name for every pattern: the column that is on, without the group's prefix."""
+    short = [_without_prefix(name, group) for name in columns]
+    names = []
+    for pattern in patterns:
+        on = np.nonzero(pattern)[0]
+        if len(on) == 1 and pattern[on[0]] == 1:
+            names.append(short[on[0]])
+        elif not len(on):
+            names.append(f"not {short[0]}" if len(short) == 1 else "none of these")
+        else:
+            names.append(str(tuple(pattern.tolist())))
+    return tuple(names)
+
+
+def detect(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[int, ...]]:
+    """Find one-hot groups: 0/1 columns of which exactly one is on in every row.
+
+    Named columns must share a prefix ("Purpose_car", "Purpose_radio"); unnamed ones must stand side by
+    side. Columns that never change, and backgrounds of a few rows, are no evidence.
+    """
+    if len(rows) < DETECTION_ROWS:
+        return {}
+    binary = [j for j in range(rows.shape[1]) if set(np.unique(rows[:, j])) == {0.0, 1.0}]
+    return _by_prefix(names, rows, binary) if named else _by_position(rows, binary)
+
+
+def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    taken: set[int] = set()
+    prefixes = {p for j in binary for p in _prefixes(names[j])}
+    for prefix in sorted(prefixes, key=lambda p: (len(p), p)):  # the shortest prefix makes the largest group
+        columns = tuple(j for j in binary if j not in taken and prefix in _prefixes(names[j]))
+        if _one_hot(rows, columns) and _bare(prefix) not in found:
+            found[_bare(prefix)] = columns
+            taken.update(columns)
+    return found
+
+
+def _by_position(rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    start = 0
+    while start < len(binary):
+        first, total, stop = binary[start], np.zeros(len(rows)), start
+        while stop < len(binary) and binary[stop] == first + stop - start and total.max() <= 1:
+            total = total + rows[:, binary[stop]]
+            stop += 1
+            if np.all(total == 1):
+                found[f"x{first}..x{binary[stop - 1]}"] = tuple(binary[start:stop])
+                start = stop - 1
+                break
+        start += 1
+    return found
+
+
+def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
+    return len(columns) > 1 and bool(np.all(rows[:, list(columns)].sum(axis=1) == 1))
+
+
+def _prefixes(name: str) -> list[str]:
+    """Every beginning of a name that ends in a separator, with the separator."""
+    ends = {at + len(s) for s in SEPARATORS for at in range(1, len(name)) if name.startswith(s, at)}
+    return [name[:end] for end in sorted(ends) if end < len(name)]
+
+
+def _bare(prefix: str) -> str:
+    return prefix.rstrip("".join(SEPARATORS)) or prefix
+
+
+def _without_prefix(name: str, group: str) -> str:
+    rest = name.removeprefix(group).lstrip("".join(SEPARATORS)) if name.startswith(group) else name
+    return rest or name

@@ -1,0 +1,204 @@
+"""Categories made continuous, by refitting: the paper's continuity induction, and target encoding.
+
+Induction (paper, "Handling Categorical Data"): every one-hot cell of the training set moves by U(-delta,
+delta), every column is brought to [0, 1], a clone of the model is fitted to that copy, and the T-Explainer
+runs on the clone, which has derivatives with respect to the cells. The explained row's cells are 0 and 1,
+without noise. Target encoding, the alternative the paper names, writes each level as its expected target,
+drawn towards the overall mean where the level is rare.
+
+Either way a level is a pattern of continuous cells, P[c], and the derivative g of the clone with respect
+to them predicts what a change of level does: Delta_c = g . (P[c] - P[own]). The clone is another model;
+how far it disagrees with the original is measured on the training set and reported.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from texplainer import prediction
+from texplainer.errors import InputError
+from texplainer.folds import Fold, Layout
+from texplainer.frames import Schema
+from texplainer.gradients import Engine
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+from texplainer.swaps import Feature
+
+DELTA = 0.1
+DISAGREEMENT = 0.1  # share of the training rows past which the explanation is of another model
+PRIOR_ROWS = 10.0  # a level seen in so many rows has its expected target half from them
+
+
+class RefitWarning(UserWarning):
+    """The refitted model disagrees with the original one on too many rows."""
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How the refitted model compares with the original on the training rows.
+
+    `disagreement` is the share of rows given another class, for a regressor the root mean square
+    difference in units of the original predictions' standard deviation; `original` and `refitted` are
+    the two accuracies (R² of a regressor).
+    """
+
+    method: str
+    disagreement: float
+    original: float
+    refitted: float
+    seed: int
+    delta: float = DELTA
+
+
+def refit(
+    predictor: Predictor,
+    schema: Schema,
+    training: tuple[Any, Any] | None,
+    *,
+    method: str,
+    output: Any,
+    scale: str,
+    seed: int,
+    delta: float = DELTA,
+) -> tuple[Predictor, Refit]:
+    """Fit a clone of the model on continuous categories; give it as a Predictor of the same codes."""
+    if training is None:
+        raise InputError(
+            f"categorical_method={method!r} refits the model and needs its training data; "
+            "pass training=(X, y), or categorical_method='swaps', which does not."
+        )
+    rows, y = schema.read(training[0]), np.asarray(training[1])
+    if len(rows) != len(y):
+        raise InputError(f"training has {len(rows)} rows and {len(y)} targets; expected as many of each.")
+    wide, layout = PATTERNS[method](schema, rows, y)
+    continuous = layout.unfold(rows)  # (rows, wide columns)
+    if method == "induction":
+        cells = [c for fold in layout.folds.values() for c in fold.columns]
+        noise = np.random.default_rng(seed).uniform(-delta, delta, (len(rows), len(cells)))
+        continuous[:, cells] += noise
+    fitted = _fitted(predictor, continuous, y)
+    levels = dict(schema.levels)
+    folded = Schema(schema.names, "array", levels, ordinal=schema.ordinal, inner=wide, layout=layout)
+    clone = prediction.adapt(
+        fitted, folded, rows[:8], output=output, scale=scale, batch_rows=predictor.batch_rows
+    )
+    report = replace(_compare(predictor, clone, rows, y), method=method, seed=seed, delta=delta)
+    if report.disagreement > DISAGREEMENT:
+        warnings.warn(
+            f"the model refitted for categorical_method={method!r} disagrees with the original by "
+            f"{report.disagreement:.1%} on the training rows (more than {DISAGREEMENT:.0%}): the explanation "
+            "is of another model. Lower the perturbation, or use categorical_method='swaps'.",
+            RefitWarning,
+            stacklevel=4,
+        )
+    return clone, report
+
+
+def linear_effects(
+    engine: Engine, layout: Layout, features: Sequence[Feature], rows: Array, f0: Array
+) -> list[Array]:
+    """Delta_c = g . (P[c] - P[own]) for all levels, from the clone's gradient in the wide table."""
+    gradient = engine.gradient(layout.unfold(rows)).values  # (rows, wide columns, outputs)
+    out = []
+    for feature in features:
+        fold = layout.folds[feature.column]
+        g = gradient[:, fold.columns]
+        away = fold.cells(feature.codes)[None] - fold.cells(rows[:, feature.column])[:, None]
+        out.append(np.einsum("rlc,rco->rlo", away, g))  # (rows, levels, outputs)
+    return out
+
+
+# ---------------------------------------------------------------- levels as continuous cells
+
+
+def _one_hot_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, Layout]:
+    return _widened(schema, {j: np.eye(len(levels)) for j, levels in schema.levels.items()}, {})
+
+
+def _target_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, Layout]:
+    """Encode each level by its shrunken mean target; of several classes, by the share of each."""
+    if y.dtype.kind in "fc" and len(np.unique(y)) > 20:
+        targets = y[:, None].astype(float)
+    else:
+        classes = np.unique(y)
+        classes = classes[1:] if len(classes) == 2 else classes
+        targets = (y[:, None] == classes).astype(float)  # (rows, targets)
+    overall = targets.mean(axis=0)
+    patterns = {}
+    for j, levels in schema.levels.items():
+        mine = rows[:, j, None] == np.arange(len(levels))
+        counts = mine.sum(axis=0)[:, None]
+        patterns[j] = (mine.T.astype(float) @ targets + PRIOR_ROWS * overall) / (counts + PRIOR_ROWS)
+    return _widened(schema, patterns, dict.fromkeys(patterns, overall))
+
+
+PATTERNS = {"induction": _one_hot_patterns, "target": _target_patterns}
+
+
+def _widened(schema: Schema, patterns: dict[int, Array], missing: dict[int, Array]) -> tuple[Schema, Layout]:
+    """Spread every categorical column over the cells of its patterns; a missing level has its own cells."""
+    places: list[int] = []
+    names: list[str] = []
+    folds: dict[int, Fold] = {}
+    for j, name in enumerate(schema.names):
+        places.append(len(names))
+        if j not in patterns:
+            names.append(name)
+            continue
+        width = patterns[j].shape[1]
+        cells = tuple(range(len(names), len(names) + width))
+        folds[j] = Fold(cells, patterns[j], missing.get(j, np.zeros(width)))
+        names += [f"{name}: cell {c}" for c in range(width)]
+    return Schema(tuple(names), "array", named=False), Layout(len(names), tuple(places), folds)
+
+
+# ---------------------------------------------------------------- the clone
+
+
+def _fitted(predictor: Predictor, continuous: Array, y: np.ndarray) -> Any:
+    """Fit a clone on the continuous table, brought to [0, 1] column by column."""
+    from sklearn.base import clone
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
+
+    try:
+        fresh = clone(_after_encoding(predictor))
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"a {type(predictor.model).__name__} cannot be cloned and refitted ({error}); expected an "
+            "estimator with get_params and fit. Use categorical_method='swaps', which needs no refitting."
+        ) from None
+    holes = [SimpleImputer()] if np.isnan(continuous).any() else []
+    return make_pipeline(*holes, MinMaxScaler(), fresh).fit(continuous, y)
+
+
+def _after_encoding(predictor: Predictor) -> Any:
+    """Leave out the part of the model that turns categories into numbers."""
+    model = predictor.model
+    own = predictor.schema.inner or predictor.schema
+    if own.levels and hasattr(model, "steps") and len(model.steps) > 1:
+        rest = [step for _, step in model.steps[1:]]
+        from sklearn.pipeline import make_pipeline
+
+        return make_pipeline(*rest)
+    if predictor.kind == "catboost":
+        return type(model)(**{k: v for k, v in model.get_params().items() if k != "cat_features"})
+    return model
+
+
+def _compare(original: Predictor, refitted: Predictor, rows: Array, y: np.ndarray) -> Refit:
+    f, g = original.everything(rows), refitted.everything(rows)
+    if original.task == "classification":
+        labels = np.unique(y)
+        score = [float(np.mean(labels[p.argmax(axis=1)] == y)) for p in (f, g)]
+        return Refit("", float(np.mean(f.argmax(axis=1) != g.argmax(axis=1))), *score, seed=0)
+    spread = max(float(f.std()), 1e-300)
+    targets = y.reshape(len(y), -1)
+    score = [float(1 - np.mean((p - targets) ** 2) / max(float(targets.var()), 1e-300)) for p in (f, g)]
+    return Refit("", float(np.sqrt(np.mean((f - g) ** 2)) / spread), *score, seed=0)

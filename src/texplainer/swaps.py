@@ -1,0 +1,194 @@
+"""Categorical features without retraining: what each other level would do.
+
+A derivative with respect to a category does not exist. Its finite counterpart does: the swap effects
+Delta_c = f(x with level c) - f(x), one for every level c the background holds, taken on rows that can
+exist. With the levels' frequencies pi_c (of the whole background, or of the rows nearest to x in the other
+features) they give one attribution per feature, in the unit of the numeric ones:
+
+    contribution   f(x) - sum_c pi_c f(x^c)                        numeric: (x - mean) g
+    sensitivity    contribution / (1 - pi_own): f(x) against the   numeric: g
+                   mean of the other levels
+    scaled         the standard deviation of f as the feature      numeric: sigma g
+                   follows its frequencies, with the sign of the contribution
+    effect         the root mean square of Delta, same sign
+
+In a linear model a 0/1 category so gets what its coefficient says. Levels with an order (an ordered
+category dtype, two numbers, or as declared) have a slope, the difference between the neighbouring levels,
+and take it for their sensitivity, scaled by the spread of the level positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One categorical feature: its column of codes and the levels the background holds.
+
+    `codes` and `frequencies` are (levels,), a missing level has the code NaN and the name None;
+    `positions` are those of every level of the schema, None for levels without an order.
+    """
+
+    name: str
+    column: int
+    levels: tuple[Any, ...]
+    codes: Array
+    frequencies: Array
+    positions: Array | None
+
+    def own(self, rows: Array) -> np.ndarray:
+        """Mark each row's own level, (rows, levels)."""
+        cells = rows[:, self.column, None]
+        return (cells == self.codes) | (np.isnan(cells) & np.isnan(self.codes))
+
+    def places(self, codes: Array) -> Array:
+        """Give the positions of some codes on the feature's own scale; NaN stays NaN."""
+        if self.positions is None:
+            return np.full(codes.shape, np.nan)
+        known = np.isfinite(codes)
+        return np.where(known, self.positions[np.where(known, codes, 0).astype(int)], np.nan)
+
+
+@dataclass(frozen=True)
+class Swap:
+    """All about the swaps of one feature: effects (rows, levels, outputs), weights and own (rows, levels).
+
+    `slope` (rows, outputs) and `spread` (rows, 1) are NaN where the levels have no order.
+    """
+
+    delta: Array
+    weights: Array
+    own: np.ndarray
+    slope: Array
+    spread: Array
+
+
+def contribution(swap: Swap) -> Array:
+    """f(x) - sum_c pi_c f(x^c)."""
+    return 0.0 - _mean(swap.delta, swap)
+
+
+def sensitivity(swap: Swap) -> Array:
+    """f(x) - the mean of f over the other levels; the slope, where there is one."""
+    others = 1.0 - (swap.weights * swap.own).sum(axis=1)[:, None]
+    share = contribution(swap)
+    against = np.divide(share, others, out=np.zeros_like(share), where=others > 1e-12)
+    return np.where(np.isnan(swap.slope), against, swap.slope)
+
+
+def scaled(swap: Swap) -> Array:
+    """The standard deviation of f over the levels, signed; slope times spread, where there is one."""
+    share = contribution(swap)
+    deviation = np.sqrt(_mean((swap.delta + share[:, None, :]) ** 2, swap))
+    return np.where(np.isnan(swap.slope), np.copysign(deviation, share), swap.slope * swap.spread)
+
+
+def effect(swap: Swap) -> Array:
+    """The root mean square of the swap effects, signed by the slope or the contribution."""
+    size = np.sqrt(_mean(swap.delta**2, swap))
+    return np.copysign(size, np.where(np.isnan(swap.slope), contribution(swap), swap.slope))
+
+
+SHARES: dict[str, Callable[[Swap], Array]] = {
+    "sensitivity": sensitivity,
+    "scaled": scaled,
+    "contribution": contribution,
+    "integrated": contribution,
+    "effect": effect,
+}
+
+
+def _mean(values: Array, swap: Swap) -> Array:
+    return (swap.weights[:, :, None] * values).sum(axis=1)
+
+
+def slopes(delta: Array, positions: Array, own: Array) -> Array:
+    """Centred difference between the neighbours of each row's own position, one-sided at the ends."""
+    gap = positions - own[:, None]  # (rows, levels)
+    rows = np.arange(len(gap))
+    ends = []
+    for side in (-1.0, 1.0):
+        away = np.where(side * gap > 0, side * gap, np.inf)
+        nearest = away.argmin(axis=1)
+        there = np.isfinite(away[rows, nearest])[:, None]
+        ends.append(
+            (np.where(there, delta[rows, nearest], 0.0), np.where(there, gap[rows, nearest, None], 0.0))
+        )
+    (low, below), (high, above) = ends
+    slope = np.divide(high - low, above - below, out=np.zeros_like(low), where=above > below)
+    return np.where(np.isnan(own)[:, None], np.nan, slope)
+
+
+# ---------------------------------------------------------------- the swaps themselves
+
+
+def swap_effects(
+    predictor: Predictor, features: Sequence[Feature], floor: Array, rows: Array, f0: Array
+) -> list[Array]:
+    """Delta of all levels of all features and rows, in one batched call.
+
+    What lies within the model's own rounding (`floor`, per output) is no effect: exactly 0.
+    """
+    column = np.concatenate([np.full(len(f.codes), f.column) for f in features])
+    code = np.concatenate([f.codes for f in features])
+    own = np.concatenate([f.own(rows) for f in features], axis=1)  # (rows, all levels)
+    row, at = np.nonzero(~own)
+    moved = rows[row]
+    moved[np.arange(len(row)), column[at]] = code[at]
+    delta = np.zeros((*own.shape, f0.shape[1]))
+    if len(row):
+        delta[row, at] = predictor(moved) - f0[row]
+    noise = floor + 8 * predictor.unit * np.abs(f0)[:, None, :]
+    delta[np.abs(delta) <= noise] = 0.0
+    return np.split(delta, np.cumsum([len(f.codes) for f in features])[:-1], axis=1)
+
+
+def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap:
+    """Put together what the shares of one feature are made of."""
+    positions, own = feature.places(feature.codes), feature.places(rows[:, feature.column])
+    known = weights * np.isfinite(positions)
+    total = np.maximum(known.sum(axis=1, keepdims=True), 1e-300)
+    places = np.nan_to_num(positions)
+    mean = (known * places).sum(axis=1, keepdims=True) / total
+    spread = np.sqrt((known * (places - mean) ** 2).sum(axis=1, keepdims=True) / total)
+    return Swap(delta, weights, feature.own(rows), slopes(delta, positions, own), spread)
+
+
+def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:
+    """Weigh levels by their frequencies in the whole background."""
+    return [np.broadcast_to(f.frequencies, (len(rows), len(f.codes))) for f in features]
+
+
+def conditional(
+    features: Sequence[Feature], background: Array, sigma: Array, count: int, rows: Array
+) -> list[Array]:
+    """Weigh levels by their frequencies among the `count` background rows nearest in the other features.
+
+    A numeric feature counts in units of its spread, a category as 1 where it differs.
+    """
+    coded = {f.column for f in features}
+    parts = {
+        j: _apart(rows[:, j], background[:, j], None if j in coded else sigma[j]) for j in range(len(sigma))
+    }
+    total = np.sum(list(parts.values()), axis=0)  # (rows, background rows)
+    out = []
+    for f in features:
+        nearest = np.argsort(total - parts[f.column], axis=1, kind="stable")[:, :count]
+        out.append(f.own(background)[nearest].mean(axis=1))
+    return out
+
+
+def _apart(x: Array, b: Array, sigma: float | None) -> Array:
+    """Squared distances (rows, background rows) in one column; a missing cell is 1 from any other."""
+    gap = x[:, None] - b
+    squared = (gap != 0).astype(float) if sigma is None else (gap / sigma) ** 2
+    both = np.isnan(x)[:, None] & np.isnan(b)
+    return np.where(both, 0.0, np.where(np.isnan(gap), 1.0, squared))
