@@ -68,9 +68,10 @@ def integrated(local: Local) -> Attribution:
     values = np.zeros_like(local.gradient)
     evaluations = np.zeros(len(local.rows), dtype=np.int64)
     for centre, weight in zip(centres, weights, strict=True):
-        away = np.nan_to_num(local.rows - centre)
+        # categories stay the row's own along the path: there is nothing between two levels
+        away = np.where(local.predictor.schema.numeric, np.nan_to_num(local.rows - centre), 0.0)
         for t, w in zip((nodes + 1) / 2, node_weights / 2, strict=True):
-            along = local.engine.gradient(np.where(np.isnan(local.rows), np.nan, centre + t * away))
+            along = local.engine.gradient(local.rows - (1 - t) * away)
             values += weight * w * away[:, :, None] * along.values
             evaluations += along.evaluations
     return Attribution(values, evaluations)
