@@ -24,7 +24,7 @@ from texplainer.result_formats import FORMATS, Format
 
 FORMAT, VERSION = "texplainer-explanation", 1
 #: arrays kept by the formats for people; the others keep all
-SHORT = ("predictions", "predicted_class", "verdict", "reason", "values", "error", "data")
+SHORT = ("predictions", "base_values", "predicted_class", "verdict", "reason", "values", "error", "data")
 
 
 def save(explanation: Explanation, path: Any, **facts: Any) -> None:
@@ -87,7 +87,8 @@ def restore(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Expl
         for name, levels in header["categories"].items()
         if f"category/{name}" in arrays
     }
-    arrays["base_values"] = np.array(header["base_values"], dtype=float)
+    if header["base_values"] is not None:
+        arrays["base_values"] = np.array(header["base_values"], dtype=float)
     if "gradient" not in arrays:  # a short format
         arrays["gradient"] = np.full(arrays["values"].shape, np.nan)
     return Explanation(
@@ -151,7 +152,9 @@ class Writer:
         self._sink.write(arrays, piece.feature_names, piece.output_names)
 
     def _rows_of(self, piece: Explanation) -> dict[str, np.ndarray]:
-        arrays = {name: array for name, array in piece.arrays.items() if name != "base_values"}
+        arrays = dict(piece.arrays)
+        if arrays["base_values"].ndim == 1:  # the same for all rows: in the header
+            del arrays["base_values"]
         if self.format.short:
             return {name: arrays[name] for name in SHORT if name in arrays}
         return arrays | {f"category/{name}": c.effects for name, c in piece.categories.items()}
@@ -168,7 +171,7 @@ class Writer:
             "version": VERSION,
             "feature_names": list(first.feature_names),
             "output_names": list(first.output_names),
-            "base_values": first.arrays["base_values"].tolist(),
+            "base_values": first.arrays["base_values"].tolist() if "base_values" not in hashes else None,
             "scale": first.scale,
             "attribution": first.attribution,
             "engine": first.engine,

@@ -1,0 +1,119 @@
+"""The command line: parse, delegate, and say in one line what went wrong.
+
+One file per command, imported only when it is called, so that help and completion answer at once.
+Exit codes: 0 all is well, 1 the answer is no (undefined rows with --strict, a result that does not
+verify), 2 usage, 3 bad input, 4 the model failed, 70 a bug of texplainer's.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from texplainer import __version__
+
+USAGE, BAD_INPUT, MODEL_FAILURE, BUG = 2, 3, 4, 70
+
+#: command -> its line in the help; `texplainer.cli.<command>:command` is the command
+COMMANDS = {
+    "explain": "Explain every row of a table with a model from a file.",
+    "evaluate": "Measure how stable and faithful explanations are, side by side.",
+    "bench": "Run the paper's experiments and compare with its figures.",
+    "report": "Write a saved explanation as one HTML page.",
+    "serve": "Explore a model's explanations in the browser.",
+    "datasets": "List the data sets, or write one to a file.",
+    "verify": "Recompute a saved result and say whether it is the same.",
+    "completion": "Print the completion script of a shell.",
+}
+
+
+_DEBUG = "Show the traceback of an error, and the warnings of other libraries."
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"texplainer.cli.{cmd_name}").command
+        if not any(parameter.name == "debug" for parameter in command.params):
+            command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help=_DEBUG))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="texplainer")
+def group() -> None:
+    r"""Deterministic, Taylor-based explanations of any tabular model's predictions, with error bars.
+
+    \b
+    A first round, in an empty folder:
+      texplainer datasets iris -o iris.csv --model iris.skops
+      texplainer explain iris.skops iris.csv -o result.parquet
+      texplainer verify result.parquet --model iris.skops --data iris.csv
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    _say_warnings(debug)
+    try:
+        code = group.main(words, prog_name="texplainer", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    except Exception as error:
+        if debug:
+            raise
+        code, message = _explain(error)
+        click.echo(f"texplainer: {' '.join(message.split())}", err=True)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    """The exit code and the line for an error."""
+    from texplainer.errors import InputError, ModelError
+
+    if isinstance(error, ModelError):
+        return MODEL_FAILURE, str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("texplainer"):
+        return BAD_INPUT, f"this needs the package {error.name!r}, which is not installed."
+    if isinstance(error, (InputError, OSError, ValueError)):
+        return BAD_INPUT, str(error)
+    return BUG, f"unexpected {type(error).__name__}: {error}. Run again with --debug and report it."
+
+
+def _say_warnings(debug: bool) -> None:
+    """Show texplainer's own warnings as one line each; other libraries' only when debugging."""
+
+    def say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if debug or category.__module__.startswith("texplainer"):
+            click.echo(f"texplainer: warning: {' '.join(str(message).split())}", err=True)
+
+    warnings.showwarning = say

@@ -1,0 +1,125 @@
+"""`texplainer explain`: a model file and a table in, explanations out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from texplainer.cli import options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  texplainer explain iris.skops iris.csv -o result.parquet
+  texplainer explain iris.skops iris.csv --row 17 --output 2
+  texplainer explain iris.skops iris.csv -o shards/ --on processes --workers 2
+"""
+)
+@click.argument("model")
+@click.argument("data")
+@click.option(
+    "-o", "--out", metavar="OUT", help="Result: .parquet .arrow .feather .npz .csv .jsonl, or a folder/."
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["auto", "table"]),
+    default="auto",
+    help="table draws one row in the terminal [default without -o].",
+)
+@click.option("--row", type=click.IntRange(0), default=None, help="The row to draw, counted from 0.")
+@click.option(
+    "--top", type=click.IntRange(1), default=20, help="How many features to draw.", show_default=True
+)
+@click.option("--strict", is_flag=True, help="Leave with exit code 1 if a row is undefined.")
+@click.option("--sign", metavar="KEY", help="Sign the result with an Ed25519 private key (PEM).")
+@options.model_options
+@options.explainer_options
+@click.option(
+    "--on", type=str, default=None, help="Where to run a folder of shards: processes, dask, ray, spark."
+)
+@click.option("--workers", type=click.IntRange(1), default=None, help="How many workers.")
+@click.option("--scheduler", metavar="ADDRESS", default=None, help="Address of a running Dask scheduler.")
+@click.option("--memory", default=None, help="Memory a worker may use, such as 2GB.")
+@click.option("--shard-rows", type=click.IntRange(1), default=None, help="Rows a shard.")
+@click.option("--restart", is_flag=True, help="Throw away the shards of an earlier run.")
+def command(model: str, data: str, out: str | None, kind: str, row: int | None, **arguments: Any) -> int:
+    """Explain every row of the table DATA with the model in the file MODEL.
+
+    MODEL is an ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm) or torch.export
+    (.pt2) file, torch weights (.pt with --module), or package.module:function, a function from a pandas
+    frame to predictions. DATA is a CSV, Parquet, Arrow (Feather) or JSON lines file. Columns the model
+    does not name are left out.
+    """
+    if out is None or kind == "table" or row is not None:
+        if out is not None:
+            raise click.UsageError("--row and --format table draw one row; leave -o out.")
+        return _draw(model, data, row or 0, arguments)
+    if out.endswith("/") or Path(out).is_dir() or arguments["on"] or arguments["scheduler"]:
+        return _run(model, data, out, arguments)
+    return _save(model, data, out, arguments)
+
+
+def _save(model: str, data: str, out: str, arguments: dict[str, Any]) -> int:
+    """Stream the table through the explainer into one file."""
+    from texplainer import files, streams
+    from texplainer.execution.bar import telling
+
+    files.format_of(Path(out))
+    job = options.job_from(model, data, arguments)
+    counts: dict[str, int] = {}
+    first = ""
+    writer = files.Writer(out, key=arguments["sign"], **job.facts)
+    with writer, telling(None, 0, job.table.rows) as tell:
+        for start, piece in streams.explain(job):
+            writer.write(piece)
+            for verdict, number in piece.verdict_counts().items():
+                counts[verdict] = counts.get(verdict, 0) + number
+            if counts["undefined"] and not first:
+                at = int((piece.arrays["verdict"] == "undefined").argmax())
+                first = f"row {start + at}: {piece.arrays['reason'][at]}"
+            tell(start + len(piece), job.table.rows)
+    words = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    click.echo(f"{out}: {job.table.rows} rows ({words}), engine {job.explainer.engine.name}", err=True)
+    if first:
+        click.echo(f"texplainer: warning: {counts['undefined']} rows are undefined; {first}", err=True)
+    return 1 if first and arguments["strict"] else 0
+
+
+def _run(model: str, data: str, out: str, arguments: dict[str, Any]) -> int:
+    """Explain into a folder of shards, resumable and on a cluster."""
+    from texplainer.execution import run
+
+    job = options.job_from(model, data, arguments)
+    report = run(
+        job.explainer,
+        data,
+        out,
+        on=arguments["scheduler"] or arguments["on"] or "serial",
+        workers=arguments["workers"],
+        memory=arguments["memory"],
+        shard_rows=arguments["shard_rows"],
+        restart=arguments["restart"],
+    )
+    click.echo(str(report), err=True)
+    return 1 if report.failed or report.stopped or (report.undefined and arguments["strict"]) else 0
+
+
+def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
+    """Draw one row in the terminal."""
+    from texplainer import streams, tables
+    from texplainer.cli import picture
+    from texplainer.errors import InputError
+
+    job = options.job_from(model, data, arguments)
+    if row >= job.table.rows:
+        raise InputError(f"--row {row}: {data} has {job.table.rows} rows, counted from 0.")
+    frame = tables.take(job.table, job.columns, [row])
+    piece, failure = streams.explain_piece(job.explainer, frame, job.background)
+    if failure is not None:
+        raise failure
+    picture.draw(piece, row, arguments["top"])
+    return 1 if arguments["strict"] and piece.arrays["verdict"][0] == "undefined" else 0

@@ -1,0 +1,144 @@
+"""The options several commands share, named as TExplainer's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+class Number(click.ParamType):
+    """One of some words, or a number."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.name = "|".join([*words, "number"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Turn the text into a word or a float."""
+        if value in self.words or isinstance(value, float):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor a number", param, ctx)
+
+
+def _output(_: Any, __: Any, values: tuple[str, ...]) -> Any:
+    """A label may be a number; several make a list."""
+    parsed: list[Any] = [int(v) if v.lstrip("-").isdigit() else v for v in values]
+    return None if not parsed else parsed[0] if len(parsed) == 1 else parsed
+
+
+def _categorical(_: Any, __: Any, values: tuple[str, ...]) -> Any:
+    """NAME for a column of categories, NAME=a,b,c for a group of one-hot columns, NAME=ordinal ..."""
+    if not any("=" in value for value in values):
+        return list(values) or None
+    out: dict[str, Any] = {}
+    for value in values:
+        name, _equals, rest = value.partition("=")
+        columns = rest.split(",")
+        out[name] = columns if len(columns) > 1 else rest or "nominal"
+    return out
+
+
+def _bounds(ctx: Any, param: Any, value: str) -> Any:
+    if value in ("background", "none"):
+        return None if value == "none" else value
+    try:
+        low, high = (float(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not background, none or LOW,HIGH", ctx, param) from None
+    return (low, high)
+
+
+_EXPLAINER = (
+    click.option(
+        "--output", multiple=True, callback=_output, help="Class, output name or index; predicted; all."
+    ),
+    click.option("--scale", type=click.Choice(["auto", "probability", "margin", "raw"]), default="auto"),
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "closed-form", "autodiff", "tree", "finite-difference"]),
+        default="auto",
+        help="How the gradient is found.",
+    ),
+    click.option("--step", type=Number("auto", "paper"), default="auto", help="Displacement h."),
+    click.option(
+        "--smoothing", type=Number("auto"), default="auto", help="Width of the average, in spreads."
+    ),
+    click.option(
+        "--attribution",
+        type=click.Choice(["auto", "sensitivity", "scaled", "effect", "contribution", "integrated"]),
+        default="auto",
+    ),
+    click.option(
+        "--categorical",
+        multiple=True,
+        callback=_categorical,
+        help="NAME of a column with categories, or NAME=COLUMN,COLUMN for one-hot columns; may be repeated.",
+    ),
+    click.option("--bounds", default="background", callback=_bounds, help="background, none or LOW,HIGH."),
+    click.option("--batch-rows", type=click.IntRange(1), default=None, help="Most rows a call of the model."),
+)
+_MODEL = (
+    click.option("--background", metavar="FILE", help="Table of training rows [default: rows of the data]."),
+    click.option(
+        "--drop", multiple=True, metavar="COLUMN", help="Column that is no feature; may be repeated."
+    ),
+    click.option(
+        "--trust", multiple=True, metavar="TYPE", help="Type a skops file may hold; may be repeated."
+    ),
+    click.option(
+        "--module", metavar="PACKAGE.MODULE:FUNCTION", help="Makes the network that .pt weights are for."
+    ),
+    click.option(
+        "--allow-pickle", is_flag=True, help="Open a pickle, which runs any code its author put in."
+    ),
+)
+
+
+def explainer_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add TExplainer's arguments."""
+    for option in reversed(_EXPLAINER):
+        function = option(function)
+    return function
+
+
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what loading a model and a background may need."""
+    for option in reversed(_MODEL):
+        function = option(function)
+    return function
+
+
+def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for TExplainer among a command's, without those left alone."""
+    from texplainer.streams import OPTIONS
+
+    defaults = {"bounds": "background", "output": None, "categorical": None, "batch_rows": None}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name in OPTIONS and value != defaults.get(name, "auto")
+    }
+
+
+def job_from(model: str, data: str, arguments: dict[str, Any]) -> Any:
+    """Prepare what a command's arguments describe, with a plain warning about pickles."""
+    from texplainer import model_files, streams
+
+    if arguments["allow_pickle"] and model.lower().endswith(tuple(model_files.UNSAFE)):
+        click.echo(
+            f"texplainer: warning: --allow-pickle: opening {model} runs any code its author put in.", err=True
+        )
+    consent = model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
+    return streams.prepare(
+        model,
+        data,
+        background=arguments["background"],
+        consent=consent,
+        drop=arguments["drop"],
+        options=chosen(arguments),
+    )

@@ -1,0 +1,77 @@
+"""`texplainer verify`: recompute a saved result and say whether it is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from texplainer.cli import options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  texplainer verify result.parquet --model iris.skops --data iris.csv
+  texplainer verify result.parquet --model iris.skops --data iris.csv --rows 100 -o rows.csv
+"""
+)
+@click.argument("result")
+@click.option("--model", required=True, help="The model file, or package.module:function.")
+@click.option("--data", required=True, help="The table that was explained.")
+@options.model_options
+@click.option(
+    "--rows", type=click.IntRange(1), default=None, help="Recompute at least this many [default: all]."
+)
+@click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the row's greatest value.")
+@click.option("--public-key", metavar="KEY", default=None, help="Whose signature it must be (Ed25519, PEM).")
+@click.option(
+    "--show", type=click.IntRange(0), default=10, show_default=True, help="Rows to list that differ."
+)
+@click.option("-o", "--out", metavar="FILE", help="Write the verdict on every row as CSV.")
+def command(result: str, model: str, data: str, show: int, out: str | None, **arguments: Any) -> int:
+    """Recompute RESULT and compare it row by row: identical, within tolerance or different.
+
+    The model, the data and the background must be the recorded ones. Other library versions are
+    reported, not failed. Leaves with exit code 1 if the result is different.
+    """
+    from texplainer import model_files, verification
+
+    if arguments["drop"]:
+        raise click.UsageError("--drop is recorded in the result; leave it out.")
+    check = verification.verify(
+        result,
+        model,
+        data,
+        background=arguments["background"],
+        consent=model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"]),
+        rows=arguments["rows"],
+        tolerance=arguments["tolerance"],
+        public_key=arguments["public_key"],
+    )
+    counts = ", ".join(f"{number} {word}" for word, number in check.counts.items())
+    click.echo(f"{check.verdict}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
+    for failure in check.failures:
+        click.echo(f"  failed: {failure}")
+    for note in check.notes:
+        click.echo(f"  note: {note}")
+    _list_rows(check, show)
+    if out is not None:
+        _write(check, out)
+    return 1 if check.verdict == verification.DIFFERENT else 0
+
+
+def _list_rows(check: Any, show: int) -> None:
+    odd = [i for i, word in enumerate(check.verdicts) if word != "identical"]
+    odd.sort(key=lambda i: check.verdicts[i] != "different")  # the different ones first, in their order
+    for i in odd[:show]:
+        click.echo(f"  row {check.rows[i]}: {check.verdicts[i]}, by at most {check.gaps[i]:.3g}")
+    if len(odd) > show:
+        click.echo(f"  ... and {len(odd) - show} more; -o FILE writes all")
+
+
+def _write(check: Any, out: str) -> None:
+    with click.open_file(out, "w") as file:
+        file.write("row,verdict,difference\n")
+        for row, word, gap in zip(check.rows, check.verdicts, check.gaps, strict=True):
+            file.write(f"{row},{word},{float(gap)!r}\n")

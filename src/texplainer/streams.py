@@ -1,0 +1,128 @@
+"""A model file and a table on disk -> explanations, piece by piece.
+
+A piece is one block of `TExplainer`, the rows it explains at a time. The values are then those of the
+Python API on the whole table, to the last bit, also for models whose own output depends on the rows
+they are given together (matrix products do). A row that cannot be explained leaves its block there
+and here, so that only models of this kind can differ, in the last bits, after such a row.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from texplainer import fingerprints, model_files, tables
+from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
+from texplainer.explainer import TExplainer
+from texplainer.explanation import Explanation
+
+#: the arguments of TExplainer that are recorded and can be repeated from the record
+OPTIONS = (
+    "output",
+    "scale",
+    "engine",
+    "step",
+    "smoothing",
+    "attribution",
+    "categorical",
+    "categorical_method",
+    "category_neighbours",
+    "seed",
+    "bounds",
+    "batch_rows",
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An explainer and the table it is for; `facts` go into the audit record."""
+
+    explainer: TExplainer
+    table: tables.DiskTable
+    columns: tuple[str, ...]
+    background: Any
+    facts: dict[str, Any]
+
+    @property
+    def block(self) -> int:
+        """Rows a piece."""
+        return self.explainer._block
+
+
+def prepare(
+    model: str,
+    data: str,
+    *,
+    background: str | None = None,
+    consent: model_files.Consent | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Job:
+    """Load the model, look through the table, learn the background.
+
+    `columns` are those to give the model; without them the ones the model names are taken, or all but
+    `drop`. `options` are arguments of TExplainer.
+    """
+    options = dict(options or {})
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise InputError(f"unknown options {', '.join(unknown)}; expected some of {', '.join(OPTIONS)}.")
+    loaded = model_files.load(model, consent)
+    table = tables.survey(data)
+    columns = tables.columns_for(table, columns or model_files.feature_names(loaded), drop)
+    if background is None:
+        picks = tables.sample(table, columns)
+        rows = tables.take(table, columns, picks)
+        origin: dict[str, Any] = {"sampled_rows": len(picks), "sha256": fingerprints.of_values(picks)}
+    else:
+        source = tables.survey(background)
+        rows = tables.take(source, tables.columns_for(source, columns), range(source.rows))
+        origin = {"name": source.path.name, "sha256": source.sha256}
+    explainer = TExplainer(loaded, rows, **options)
+    facts = {
+        "model": model_files.fingerprint(model),
+        "data": {"name": table.path.name, "sha256": table.sha256, "rows": table.rows},
+        "background": origin,
+        "configuration": {**options, "columns": list(columns)},
+    }
+    return Job(explainer, table, columns, rows, facts)
+
+
+def explain(job: Job, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Explanation]]:
+    """Explain the table, or only its blocks with the numbers `wanted`: (first row, explanation of the block).
+
+    Raises ModelError if the model fails on every row.
+    """
+    failure: ModelError | None = None
+    good = 0
+    for number, frame in enumerate(tables.pieces(job.table, job.columns, job.block)):
+        if wanted is not None and number not in wanted:
+            continue
+        piece, error = explain_piece(job.explainer, frame, job.background)
+        failure = failure or error
+        good += int((piece.arrays["verdict"] != "undefined").sum())
+        yield number * job.block, piece
+    if failure is not None and not good:
+        raise failure
+
+
+def explain_piece(
+    explainer: TExplainer, frame: Any, background: Any
+) -> tuple[Explanation, ModelError | None]:
+    """Explain some rows; where none can be, each is marked, beside a row of the background that can."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedRowsWarning)  # the caller counts them
+        failure = None
+        try:
+            piece = explainer(frame, progress=False)
+            if "error" in piece.arrays:
+                return piece, None
+        except ModelError as error:
+            failure = error
+        both = pd.concat([background.iloc[:1], frame], ignore_index=True)
+        return explainer(both, progress=False)[1:], failure
