@@ -11,11 +11,12 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from .dataset import Array, Table
-from .store import Content, Source, fetch
+from .store import Content, Source, fetch, local_path
 
 BANKNOTE = ("variance", "skewness", "curtosis", "entropy")
 HELOC_CATEGORIES = ("MaxDelq2PublicRecLast12M", "MaxDelqEver")
@@ -74,10 +75,17 @@ def heloc(*, download: bool = True) -> Table:
 
 
 def higgs(*, download: bool = True) -> Table:
-    """Give simulated collisions: background (0) or Higgs signal (1), OpenML's table 23512 or a part of it."""
+    """Give simulated collisions: background (0) or Higgs signal (1), OpenML's table 23512 or a part of it.
+
+    A part is enlarged by further events of the UCI original, if `TEXPLAINER_DATA` has them.
+    """
     columns, target = fetch(SOURCES["higgs"], download=download)
-    rows = len(target)
-    note = "" if rows == HIGGS_ROWS else f"{rows:,} of the paper's {HIGGS_ROWS:,} rows"
+    note = "" if len(target) == HIGGS_ROWS else f"{len(target):,} of the paper's {HIGGS_ROWS:,} rows"
+    if note and local_path(HIGGS_EXTRA):
+        more, labels = fetch(HIGGS_EXTRA)
+        columns = {name: np.concatenate([column, more[name]]) for name, column in columns.items()}
+        target = np.concatenate([target, labels])
+        note += f" and {len(labels):,} more events of the same simulation"
     return described("higgs", columns, target, ("background", "signal"), note)
 
 
@@ -212,3 +220,9 @@ SOURCES: dict[str, Source] = {
         ),
     )
 }
+HIGGS_EXTRA = replace(
+    SOURCES["higgs"],
+    name="higgs_extra",
+    file="higgs_uci_extra.csv.gz",
+    checksums=frozenset({"59db8ab7aa15f0578f89849a692ad65abc6b046ba467e49c2b8ccd25d96a2c91"}),
+)

@@ -12,7 +12,8 @@ import hashlib
 import os
 import sys
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,11 +116,9 @@ def download_to(path: Path, source: Source) -> None:
         raise ChecksumError(f"{url} does not have the MD5 {md5} its publisher states; try again")
     if not md5:
         verified(source, source.upstream(data), url)
-    path.parent.mkdir(parents=True, exist_ok=True)
     for target, content in ((side_file(path), hashlib.sha256(data).hexdigest().encode()), (path, data)):
-        part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(target)
+        with in_place(target) as part:
+            part.write_bytes(content)
 
 
 def receive(url: str, label: str) -> bytes:
@@ -165,6 +164,20 @@ def unavailable(source: Source, reason: str) -> DatasetUnavailable:
         f"({folder or 'not set'}), and {reason}. Connect to the internet and load it again, or put "
         f"{source.file} into a folder and set TEXPLAINER_DATA to it; public source: {source.page}"
     )
+
+
+@contextmanager
+def in_place(path: Path) -> Iterator[Path]:
+    """Give a file beside `path` to write to, and rename it at the end: no reader ever meets half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{os.getpid()}-{path.name}")
+    try:
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def side_file(path: Path) -> Path:
