@@ -1,0 +1,116 @@
+"""What a run depends on, in digests, and words for what changed.
+
+A model of a known library is known by its content; a function by its name and by what it predicts for the
+background, for its code cannot be compared. Data is known by names, sizes and dates of its files; where
+these do not tell (a frame in memory, a touched file), every finished shard's rows are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import joblib
+import numpy as np
+
+import texplainer
+from texplainer.execution.plan import BLOCK
+from texplainer.execution.shards import digest
+from texplainer.execution.sources import Source
+from texplainer.explainer import TExplainer
+
+IGNORED = {"model", "background", "batch_rows"}  # digested apart, or part of the plan
+
+
+def take(explainer: TExplainer, source: Source) -> dict[str, Any]:
+    """The fingerprint of a run."""
+    settings = {k: plain(v) for k, v in explainer._arguments.items() if k not in IGNORED}
+    return {
+        "texplainer": texplainer.__version__,
+        "block": BLOCK,
+        "model": model_digest(explainer),
+        "background": digest(np.ascontiguousarray(explainer.background.rows).tobytes()),
+        "engine": explainer.engine.name,
+        "settings": settings,
+        "data": source.identity(),
+    }
+
+
+def model_digest(explainer: TExplainer) -> str:
+    """A digest of the model: its type and its content, or its behaviour where content cannot be had."""
+    predictor = explainer.predictor
+    kind, model = predictor.kind, predictor.model
+    name = f"{type(model).__module__}.{getattr(model, '__qualname__', type(model).__qualname__)}"
+    try:
+        content = joblib.hash(STATES.get(kind, lambda m: m)(model)) if kind not in OPAQUE else None
+    except Exception:
+        content = None
+    if content is None:
+        rows = explainer.background.rows[:BLOCK]
+        content = digest(np.ascontiguousarray(predictor.everything(rows)).tobytes())
+    return digest(f"{name} {content}".encode())
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON can hold it; large ones as a digest."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    try:
+        return f"{type(value).__name__} {joblib.hash(value)}"
+    except Exception:
+        return type(value).__name__
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What differs between two fingerprints, in words; dates of files do not count."""
+    words = [f"the {key}" for key in ("model", "background") if old[key] != new[key]]
+    words += [
+        f"{key} ({old[key]} -> {new[key]})"
+        for key in ("texplainer", "block", "engine")
+        if old[key] != new[key]
+    ]
+    before, after = old["settings"], new["settings"]
+    words += [
+        f"{key}= ({before.get(key)!r} -> {after.get(key)!r})"
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+    return words + _data_changes(old["data"], new["data"])
+
+
+def _data_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    words = [
+        f"the data's {key} ({_short(old[key])} -> {_short(new[key])})"
+        for key in ("rows", "columns")
+        if old[key] != new[key]
+    ]
+    before, after = old.get("files"), new.get("files")
+    if before is not None and after is not None:
+        if list(before) != list(after):
+            words.append(f"the data's files ({_short(list(before))} -> {_short(list(after))})")
+        words += [
+            f"the file {name} ({before[name][0]} -> {after[name][0]} bytes)"
+            for name in before
+            if name in after and before[name][0] != after[name][0]
+        ]
+    return words
+
+
+def same_dates(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the data's files are untouched since."""
+    files = old["data"].get("files")
+    return files is not None and files == new["data"].get("files")
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _torch_state(model: Any) -> Any:
+    """Tensors hash differently in every process; their numbers do not."""
+    return repr(model), {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
+
+
+OPAQUE = {"callable", "jax", "onnx"}
+STATES: dict[str, Callable[[Any], Any]] = {"torch": _torch_state}

@@ -1,0 +1,108 @@
+"""The run's memory: a header line, then one line a shard, appended as they finish.
+
+The header holds fingerprint and plan and is written whole; a line torn by a crash is skipped. On resume the
+manifest is written anew with the shards that were found sound. The last line of a run sums it up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from texplainer.errors import InputError
+from texplainer.execution import shards
+from texplainer.execution.work import Record
+
+FILE = "_manifest.jsonl"
+LOCK = "_lock"
+FORMAT, VERSION = "texplainer-run", 1
+
+
+def begin(folder: Path, header: Mapping[str, Any], records: Iterable[Record] = ()) -> None:
+    """Write a new manifest, with the records of shards that are already there."""
+    lines = [{"format": FORMAT, "version": VERSION, **header}, *(asdict(r) for r in records)]
+    shards.put(folder / FILE, "".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+def append(folder: Path, line: Mapping[str, Any]) -> None:
+    """Add one line and flush it to the disk."""
+    with (folder / FILE).open("ab") as file:
+        file.write((json.dumps(line) + "\n").encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(folder: Path) -> tuple[dict[str, Any], list[Record]] | None:
+    """(header, the last record of every shard), or None if there is no manifest."""
+    path = folder / FILE
+    if not path.exists():
+        if any(folder.glob("part-*.parquet")):
+            raise InputError(
+                f"{folder} holds part-*.parquet but no {FILE}; choose another destination, or "
+                "restart to begin anew."
+            )
+        return None
+    lines = list(_lines(path))
+    header = lines[0] if lines else {}
+    if header.get("format") != FORMAT or header.get("version", 0) > VERSION:
+        raise InputError(f"{path} is damaged or of another program or version; restart to begin anew.")
+    found: dict[int, Record] = {}
+    for line in lines[1:]:
+        with contextlib.suppress(TypeError):  # the summing-up line is no record
+            record = Record(**line)
+            found[record.index] = record
+    return header, list(found.values())
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    for i, line in enumerate(path.read_bytes().splitlines()):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            if i == 0:
+                return
+
+
+def sound(folder: Path, records: Iterable[Record]) -> list[Record]:
+    """The records whose file is there and unharmed."""
+
+    def whole(record: Record) -> bool:
+        path = folder / record.file
+        try:
+            return path.stat().st_size == record.bytes and shards.digest_file(path) == record.sha256
+        except OSError:
+            return False
+
+    done = [record for record in records if not record.error]
+    with ThreadPoolExecutor() as pool:
+        return [record for record, good in zip(done, pool.map(whole, done), strict=True) if good]
+
+
+def clear(folder: Path) -> None:
+    """Remove a former run's files, and nothing else."""
+    for path in [*folder.glob("part-*.parquet"), folder / FILE]:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep a second run out of the folder; the lock ends with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with (folder / LOCK).open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"another run is writing to {folder}; wait for it or choose another folder."
+            ) from None
+        yield

@@ -1,0 +1,102 @@
+"""How a table is cut: blocks of fixed rows, shards of whole blocks.
+
+A row's last bits may depend on the rows that went through the model with it: a matrix product takes other
+code paths for 7 rows than for 1000. Therefore the table is cut in blocks of `BLOCK` rows counted from its
+first row, each block is explained by one call, and a shard holds whole blocks. Whatever the shard size and
+wherever it runs, a row meets the same neighbours, at the same place, in the same call.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from texplainer.errors import InputError
+
+BLOCK = 1024
+MOST_ROWS = 64 * BLOCK  # a shard by default: seconds to minutes of work, some ten MB
+SHARDS_A_WORKER = 4  # so that no worker is idle for long at the end
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+COPIES_IN, COPIES_OUT = 3, 5  # of a shard's rows at once: columns, floats, arrays, Arrow, Parquet
+COPIES_BATCH = 8  # of a batch of model inputs: moved rows, the model's own copies and layers
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows [start, stop) of the table."""
+
+    index: int
+    start: int
+    stop: int
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.stop - self.start
+
+    @property
+    def file(self) -> str:
+        """The name of the shard's file; names sort in the order of rows."""
+        return f"part-{self.index:06d}.parquet"
+
+    def blocks(self) -> range:
+        """Where the blocks begin, counted from the shard's first row."""
+        return range(0, self.rows, BLOCK)
+
+
+def cut(rows: int, shard_rows: int) -> list[Shard]:
+    """Cut rows into shards of `shard_rows`, a multiple of the block."""
+    return [
+        Shard(i, start, min(start + shard_rows, rows)) for i, start in enumerate(range(0, rows, shard_rows))
+    ]
+
+
+def whole_blocks(rows: int) -> int:
+    """A shard size rounded up to whole blocks."""
+    return max(1, -(-rows // BLOCK)) * BLOCK
+
+
+def default_rows(rows: int, workers: int) -> int:
+    """Shards large enough to be worth a file, small enough to keep every worker busy."""
+    return min(MOST_ROWS, whole_blocks(-(-rows // (SHARDS_A_WORKER * workers))))
+
+
+def checked_rows(shard_rows: int) -> int:
+    """The user's shard size in whole blocks."""
+    if isinstance(shard_rows, bool) or not isinstance(shard_rows, int) or shard_rows < 1:
+        raise InputError(
+            f"shard_rows={shard_rows!r} is no shard size; expected a whole number of at least 1."
+        )
+    return whole_blocks(shard_rows)
+
+
+def parse_bytes(memory: str | int) -> int:
+    """Read "2GB", "500 MB" or a number as bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(memory), re.IGNORECASE)
+    if found is None or float(found[1]) == 0:
+        raise InputError(f"memory={memory!r} is no amount of memory; expected such as '2GB' or '500MB'.")
+    unit = UNITS[found[2].upper()]
+    if found[3]:
+        unit = 2 ** (10 * list(UNITS).index(found[2].upper()))
+    return int(float(found[1]) * unit)
+
+
+def fit_to_memory(
+    memory: str | int, features: int, row_bytes: int, shard_rows: int, batch_rows: int
+) -> tuple[int, int]:
+    """(shard_rows, batch_rows) that a worker's tables stay below a budget with; never above those given.
+
+    The budget is for what grows with the rows, on top of the interpreter and the model: half of it for
+    the shard (`row_bytes` a result), half for the batches given to the model.
+    """
+    half = parse_bytes(memory) // 2
+    row = COPIES_IN * 8 * features + COPIES_OUT * row_bytes
+    fitting = half // row // BLOCK * BLOCK
+    batch = half // (COPIES_BATCH * 8 * features)
+    if fitting < BLOCK or batch < 1:
+        least = 2 * max(BLOCK * row, COPIES_BATCH * 8 * features)
+        raise InputError(
+            f"memory={memory!r} does not hold one block of {BLOCK} rows; a table of {features} features "
+            f"needs at least {-(-least // 10**6)}MB."
+        )
+    return min(shard_rows, fitting), min(batch_rows, batch)

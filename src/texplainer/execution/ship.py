@@ -1,0 +1,60 @@
+"""Make an explainer ready for other processes, or say why it cannot go there.
+
+It travels as model, background and arguments and is built anew where it arrives. Plain pickle decides
+whether it can travel; what is defined in a script or notebook travels by value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from importlib import import_module
+from typing import Any
+
+from texplainer.errors import InputError
+from texplainer.execution.work import Job, Parcel, one_thread
+from texplainer.explainer import TExplainer
+
+REMEDIES = {
+    "callable": "Define the function with `def` at the top level of a module the workers can import",
+    "onnx": "Pass an object that holds the model's path and opens the session when it is first called "
+    "(docs/scale.md shows one)",
+}
+OTHERWISE = "Rebuild the model from parts that can be pickled (no lambdas, open files, sessions or locks)"
+
+
+def rebuilt(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
+    """The same explainer built as a worker builds it, on one thread; `batch_rows` may be made smaller."""
+    arguments = dict(explainer._arguments)
+    if batch_rows is not None:
+        arguments["batch_rows"] = batch_rows
+    with one_thread():
+        return TExplainer(**arguments)
+
+
+def check(explainer: TExplainer) -> None:
+    """Raise before the run starts if the explainer cannot leave this process."""
+    try:
+        pickle.dumps(explainer)
+    except Exception as error:
+        model: Any = explainer.predictor.model
+        name = getattr(model, "__qualname__", type(model).__qualname__)
+        remedy = REMEDIES.get(explainer.predictor.kind, OTHERWISE)
+        raise InputError(
+            f"the model {name} cannot be shipped to other processes ({type(error).__name__}: {error}). "
+            f"{remedy}, or run it here with on='serial'."
+        ) from error
+
+
+def pack(job: Job) -> Parcel:
+    """A job in bytes."""
+    blob = _cloudpickle().dumps(job)
+    return Parcel(hashlib.sha256(blob).hexdigest()[:16], blob)
+
+
+def _cloudpickle() -> Any:
+    """The pickler joblib brings along: a package of its own, or part of older versions."""
+    try:
+        return import_module("cloudpickle")
+    except ImportError:
+        return import_module("joblib.externals.cloudpickle")

@@ -1,0 +1,97 @@
+"""Shards on Spark: jobs of one partition a shard, through `mapInArrow`.
+
+The parcel is a broadcast variable, fetched once per executor; a Python worker unpacks it once and is
+reused. Shards go in waves of one per slot, two waves at a time, so that the second fills the slots the
+first has left and finished shards are known before the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from texplainer.execution.mappers import Backend, Order, Records
+from texplainer.execution.plan import Shard
+from texplainer.execution.work import Record, failed, keep, work
+
+WAVES = 2
+
+
+def on_spark(order: Order, shards: Iterable[Shard]) -> Records:
+    """Explain shards on a session, at a master's address, or on local threads."""
+    queue = iter(shards)
+    with ExitStack() as stack:
+        session = _session(order.on, order.workers, stack)
+        parcel: Any = session.sparkContext.broadcast(order.parcel)
+        stack.callback(parcel.destroy)
+        pool = stack.enter_context(ThreadPoolExecutor(WAVES))
+        stack.callback(session.sparkContext.cancelAllJobs)
+        flying: set[Future[list[Record]]] = set()
+        while True:
+            while len(flying) < WAVES and (wave := list(islice(queue, order.workers))):
+                flying.add(pool.submit(_wave, session, parcel, wave))
+            if not flying:
+                return
+            done, flying = wait(flying, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from future.result()
+
+
+def _wave(session: SparkSession, parcel: Any, wave: list[Shard]) -> list[Record]:
+    """Run one Spark job; if it fails for good, its shards are recorded with the error."""
+    try:
+        places = session.range(0, len(wave), 1, len(wave))  # one row in each of as many partitions
+        found = places.mapInArrow(_at_worker(parcel, wave), "record string").collect()
+        return [Record(**json.loads(row.record)) for row in found]
+    except Exception as error:
+        return [failed(shard, error) for shard in wave]
+
+
+def _at_worker(parcel: Any, wave: list[Shard]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def explain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep(parcel.value)
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                record = work(parcel.value.name, wave[place])
+                yield pa.RecordBatch.from_pydict({"record": [json.dumps(asdict(record))]})
+
+    return explain
+
+
+def _session(on: Any, workers: int, stack: ExitStack) -> SparkSession:
+    if not isinstance(on, str):
+        return on
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors of this machine: the same Python
+    master = f"local[{workers}]" if on == "spark" else on
+    builder: Any = SparkSession.builder.master(master).appName("texplainer")  # pyright: ignore
+    for quiet in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(quiet, "false")
+    session = builder.getOrCreate()
+    stack.callback(session.stop)
+    return session
+
+
+def count(on: Any, wish: int | None) -> int:
+    """How many shards run at once: the wish, or the session's slots."""
+    import joblib
+
+    if wish:
+        return wish
+    session = on if not isinstance(on, str) else SparkSession.getActiveSession()
+    return session.sparkContext.defaultParallelism if session is not None else joblib.cpu_count()
+
+
+BACKEND = Backend(on_spark, count)

@@ -1,0 +1,223 @@
+"""What is done at a worker: unpack the job once, explain the shards that arrive.
+
+A block that fails is tried again; then its failing rows are found by halving and recorded as undefined with
+their error. A shard that fails as a whole (it cannot be read or written) gives a record with its error. So
+every shard gives a record and nothing is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import pickle
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from texplainer.errors import ModelError, UndefinedRowsWarning
+from texplainer.execution import shards
+from texplainer.execution.plan import BLOCK, Shard
+from texplainer.execution.sources import Source, Stream
+from texplainer.explainer import TExplainer
+from texplainer.explanation import Explanation
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to know, once."""
+
+    explainer: TExplainer
+    source: Source
+    destination: str
+    layout: shards.Layout
+    retries: int
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A job in bytes, known by its name."""
+
+    name: str
+    blob: bytes = field(default=b"", compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of a shard.
+
+    `sha256` is of its file, `input` of the rows it was made from; a shard with an `error` has no file, and
+    `hopeless` says that the next ones would fail likewise.
+    """
+
+    index: int
+    start: int
+    stop: int
+    file: str
+    sha256: str = ""
+    bytes: int = 0
+    input: str = ""
+    undefined: int = 0
+    evaluations: int = 0
+    engine: str = ""
+    seconds: float = 0.0
+    attempts: int = 1
+    error: str = ""
+    hopeless: bool = False
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.stop - self.start
+
+
+def explain_shard(job: Job, stream: Stream, shard: Shard) -> Record:
+    """Explain and write one shard, trying again if it fails."""
+    begun = time.perf_counter()
+    record = Record(shard.index, shard.start, shard.stop, shard.file)
+    for attempt in range(1, job.retries + 2):
+        try:
+            with one_thread():
+                record = _attempt(job, stream, shard)
+            return replace(record, seconds=round(time.perf_counter() - begun, 4), attempts=attempt)
+        except Exception as error:  # whatever it is, the other shards go on
+            record = failed(shard, error, attempt)
+            stream.close()  # its position is unknown after an error
+            if record.hopeless:
+                break
+    return replace(record, seconds=round(time.perf_counter() - begun, 4))
+
+
+def failed(shard: Shard, error: BaseException, attempts: int = 1) -> Record:
+    """The record of a shard that could not be explained."""
+    full = isinstance(error, OSError) and error.errno in DISK_FULL
+    return Record(
+        shard.index,
+        shard.start,
+        shard.stop,
+        shard.file,
+        attempts=attempts,
+        error=f"{type(error).__name__}: {error}",
+        hopeless=full,
+    )
+
+
+def _attempt(job: Job, stream: Stream, shard: Shard) -> Record:
+    rows = stream.read(shard.start, shard.stop)
+    blocks = [explain_block(job, rows.slice(at, BLOCK)) for at in shard.blocks()]
+    table = job.layout.table(shard.start, blocks)
+    data = shards.encode(table, job.metadata)
+    shards.put(Path(job.destination) / shard.file, data)
+    return Record(
+        shard.index,
+        shard.start,
+        shard.stop,
+        shard.file,
+        sha256=shards.digest(data),
+        bytes=data.size,
+        input=digest_rows(rows),
+        undefined=sum(int(np.sum(block["verdict"] == "undefined")) for block in blocks),
+        evaluations=sum(int(block["evaluations"].sum()) for block in blocks),
+        engine=job.explainer.engine.name,
+    )
+
+
+def explain_block(job: Job, rows: pa.Table) -> dict[str, np.ndarray]:
+    """Explain one block; rows that fail again are left undefined, with their error as reason."""
+    try:
+        found = _again(job.retries, lambda: explain(job.explainer, rows))
+    except ModelError as error:  # the explainer tried the rows one by one: all of them fail
+        return job.layout.blank(len(rows), str(error))
+    except Exception as error:
+        if len(rows) == 1:
+            return job.layout.blank(1, f"{type(error).__name__}: {error}")
+        half = len(rows) // 2
+        first, second = explain_block(job, rows.slice(0, half)), explain_block(job, rows.slice(half))
+        return {name: np.concatenate([first[name], second[name]]) for name in first}
+    lost = np.nonzero(found.arrays["verdict"] == "undefined")[0]
+    if job.retries and len(lost) and _recovers(job, rows.take(lost)):
+        found = explain(job.explainer, rows)
+    return shards.kept(found)
+
+
+def _recovers(job: Job, rows: pa.Table) -> bool:
+    """Whether any of these undefined rows can be explained now; then their block is explained anew."""
+    try:
+        return bool(np.any(explain(job.explainer, rows).arrays["verdict"] != "undefined"))
+    except Exception:
+        return False
+
+
+def explain(explainer: TExplainer, rows: Any) -> Explanation:
+    """Explain rows in silence; what is undefined is counted in the record."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedRowsWarning)
+        return explainer(rows, progress=False)
+
+
+def _again(retries: int, call: Callable[[], Explanation]) -> Explanation:
+    for _ in range(retries):
+        with contextlib.suppress(Exception):
+            return call()
+    return call()
+
+
+def digest_rows(rows: pa.Table) -> str:
+    """The SHA-256 of the rows' cells, however they are chunked."""
+    batches = rows.combine_chunks().to_batches()
+    return shards.digest(batches[0].serialize())
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep numerical libraries to one thread: workers are the parallelism, and sums keep their order."""
+    from threadpoolctl import threadpool_limits
+
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch is not None else 1
+    if torch is not None:
+        torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        if torch is not None:
+            torch.set_num_threads(threads)
+
+
+# ---------------------------------------------------------------- at the worker
+
+_KEPT: dict[str, Parcel] = {}
+_OPEN: dict[str, tuple[Job, Stream]] = {}
+_ONE_AT_A_TIME = threading.Lock()  # a stream has one position, a process one setting of threads
+
+
+def keep(parcel: Parcel) -> None:
+    """Receive a job; it is unpacked when its first shard arrives."""
+    _KEPT[parcel.name] = parcel
+
+
+def forget(name: str) -> None:
+    """Drop a finished job."""
+    _KEPT.pop(name, None)
+    _OPEN.pop(name, None)
+
+
+def work(name: str, shard: Shard) -> Record:
+    """Explain one shard of a job that was kept before."""
+    with _ONE_AT_A_TIME:
+        if name not in _OPEN:
+            with one_thread():
+                job: Job = pickle.loads(_KEPT[name].blob)
+            _OPEN[name] = (job, Stream(job.source))
+        return explain_shard(*_OPEN[name], shard)
