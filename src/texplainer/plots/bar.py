@@ -36,7 +36,7 @@ def _local(explanation: Explanation, ax: Axes | None, most: int) -> Axes:
         style.heading(ax, pick.doubt(explanation), warn=True)
     if not np.all(np.isfinite(bars.values)):
         return style.empty(ax, "no attributions to draw")
-    _draw(ax, bars, style.sign_colours(bars.values))
+    _draw(ax, bars, bars.colours)
     style.whiskers(ax, bars.values, bars.errors, float(np.ptp(np.append(bars.values, 0.0))))
     ax.axvline(0, color=style.GREY, lw=0.8)
     _labels(ax, bars.values, np.nan_to_num(bars.errors), signed=True)
@@ -76,7 +76,7 @@ def _middle_half(ax: Axes, size: np.ndarray, bars: pick.Bars, most: int) -> np.n
 def _draw(ax: Axes, bars: pick.Bars, colours: list[str]) -> None:
     at = np.arange(len(bars.values))[::-1]
     drawn = ax.barh(at, bars.values, height=0.62, color=colours, zorder=2)
-    style.dress(drawn, bars.doubtful, bars.folded)
+    style.dress(drawn, bars)
     style.lines_of(ax, bars.names)
 
 

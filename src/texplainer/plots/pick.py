@@ -6,13 +6,13 @@ cannot be drawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explanation import Explanation
-from texplainer.plots.style import number, shorten
+from texplainer.plots.style import GREY, NAME_LENGTH, NEGATIVE, POSITIVE, number, shorten
 
 #: attributions that are a slope: they do not share out f(x) - E f
 SLOPES = ("sensitivity", "scaled")
@@ -34,7 +34,14 @@ class Bars:
     values: np.ndarray
     errors: np.ndarray  # NaN where no bound is known
     doubtful: np.ndarray  # the model has a kink, a jump or noise there
-    folded: int = 0  # features summed up in the last bar
+    folded: int = 0  # features summed up in the last of them
+    left_over: bool = False  # one more bar stands for what the features do not explain
+
+    @property
+    def colours(self) -> list[str]:
+        """One colour per bar, by sign; grey for what is left over."""
+        signs = [POSITIVE if value >= 0 else NEGATIVE for value in self.values]
+        return [*signs[:-1], GREY] if self.left_over else signs
 
 
 def one_output(explanation: Explanation) -> Explanation:
@@ -89,7 +96,7 @@ def row_bars(explanation: Explanation, most: int) -> Bars:
     """The bars of one row: "name = value" labels, the smallest folded into one."""
     explanation = one_row(explanation)
     data = explanation.arrays["data"][0]
-    names = [f"{shorten(n, 22)} = {number(v)}" for n, v in zip(explanation.feature_names, data, strict=True)]
+    names = [_assigned(name, value) for name, value in zip(explanation.feature_names, data, strict=True)]
     bars = Bars(
         tuple(names),
         explanation.arrays["values"][0, :, 0],
@@ -97,6 +104,28 @@ def row_bars(explanation: Explanation, most: int) -> Bars:
         doubtful(explanation)[0],
     )
     return fold(bars, most)
+
+
+def _assigned(name: str, value: object) -> str:
+    words = f" = {number(value)}"
+    return shorten(name, NAME_LENGTH - len(words)) + words
+
+
+def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
+    """Add what an attribution that shares out f(x) - E f leaves over, as a last bar, if it can be seen."""
+    base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
+    left = prediction - np.nan_to_num(base) - bars.values.sum()
+    seen = np.isfinite(left) and abs(left) > 1e-3 * np.abs(bars.values).max()
+    if explanation.attribution in SLOPES or not seen:
+        return bars
+    return replace(
+        bars,
+        names=(*bars.names, "left over by the sum"),
+        values=np.append(bars.values, left),
+        errors=np.append(bars.errors, np.nan),
+        doubtful=np.append(bars.doubtful, False),
+        left_over=True,
+    )
 
 
 def fold(bars: Bars, most: int) -> Bars:

@@ -23,7 +23,7 @@ WARNING = "#8A5A00"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6BB1")
 MARKERS = "osD^vPX*"
 SIZE = 9.0  # points; 12 pixels in a picture of 400
-NAME_LENGTH = 28
+NAME_LENGTH = 32
 HATCH = "////"
 #: low to high values of a feature, and negative to positive attributions
 LOW_HIGH = LinearSegmentedColormap.from_list("low-high", [NEGATIVE, "#A58FB0", POSITIVE])
@@ -134,13 +134,13 @@ def sign_colours(values: np.ndarray) -> list[str]:
     return [POSITIVE if value >= 0 else NEGATIVE for value in values]
 
 
-def dress(bars: Any, doubtful: Sequence[bool] | np.ndarray, folded: int = 0) -> None:
+def dress(drawn: Any, bars: Any) -> None:
     """Hatch the doubtful bars and fade the one that stands for many features."""
-    for bar, doubted in zip(bars, doubtful, strict=True):
+    for one, doubted in zip(drawn, bars.doubtful, strict=True):
         if doubted:
-            bar.set(hatch=HATCH, edgecolor="white", linewidth=0)
-    if folded:
-        bars[len(doubtful) - 1].set_alpha(0.45)
+            one.set(hatch=HATCH, edgecolor="white", linewidth=0)
+    if bars.folded:
+        drawn[len(bars.values) - 1 - bars.left_over].set_alpha(0.45)
 
 
 def whiskers(ax: Axes, ends: np.ndarray, errors: np.ndarray, span: float) -> None:

@@ -27,28 +27,24 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     """
     bars = pick.row_bars(explanation, most)
     base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
+    shares = explanation.attribution not in pick.SLOPES
     ax = style.canvas(ax, height=style.tall(len(bars.values) + 3))
     if pick.doubt(explanation):
         style.heading(ax, pick.doubt(explanation), warn=True)
     if not np.all(np.isfinite(bars.values)):
         return style.empty(ax, "no attributions to draw")
-    base = base if np.isfinite(base) else 0.0
-    shares = explanation.attribution not in pick.SLOPES
-    names, values, errors = list(bars.names), bars.values, bars.errors
-    colours = style.sign_colours(values)
-    left_over = prediction - base - values.sum()
-    if shares and np.isfinite(left_over) and abs(left_over) > 1e-3 * max(np.abs(values).max(), 1e-300):
-        names, values = [*names, "left over by the sum"], np.append(values, left_over)
-        errors, colours = np.append(errors, np.nan), [*colours, style.GREY]
+    bars = pick.with_left_over(explanation, bars)
+    base = float(np.nan_to_num(base))
     # the bottom bar starts at the base value, so that one reads upwards as in SHAP's waterfall
-    ends = base + np.cumsum(values[::-1])[::-1]
-    starts = ends - values
-    drawn = ax.barh(np.arange(len(values))[::-1], values, left=starts, height=0.62, color=colours, zorder=2)
-    style.dress(drawn[: len(bars.values)], bars.doubtful, bars.folded)
-    style.whiskers(ax, ends, errors, float(np.ptp([*starts, *ends])))
-    style.lines_of(ax, names)
+    ends = base + np.cumsum(bars.values[::-1])[::-1]
+    starts = ends - bars.values
+    at = np.arange(len(ends))[::-1]
+    drawn = ax.barh(at, bars.values, left=starts, height=0.62, color=bars.colours, zorder=2)
+    style.dress(drawn, bars)
+    style.whiskers(ax, ends, bars.errors, float(np.ptp([*starts, *ends])))
+    style.lines_of(ax, bars.names)
     _frame(ax, starts, ends)
-    _labels(ax, ends, values, errors)
+    _labels(ax, ends, bars.values, bars.errors)
     _landmarks(ax, base, ends[0], prediction, shares)
     style.label_axes(ax, pick.what(explanation))
     return ax
@@ -73,10 +69,13 @@ def _landmarks(ax: Axes, base: float, end: float, prediction: float, shares: boo
     _mark(ax, end, top - 0.4, f"{name} = {style.amount(end, signed=False)}", (top - 1.4, top - 0.75))
     if not shares and np.isfinite(prediction):
         low, high = ax.get_xlim()
-        if low < prediction < high:
-            ax.axvline(prediction, color=style.GREY, lw=1, ls=":", zorder=0)
+        ax.set_ylim(-2.2, top)
         words = f"f(x) = {style.amount(prediction, signed=False)}"
-        ax.text(1, 0.01, words, transform=ax.transAxes, ha="right", fontsize=style.SIZE, color=style.GREY)
+        if low < prediction < high:
+            ax.plot([prediction] * 2, [-1.4, top], color=style.GREY, lw=1, ls=":", zorder=0)
+        else:
+            words = f"{words} →" if prediction >= high else f"← {words}"
+        _mark(ax, float(np.clip(prediction, low, high)), -1.8, words, (-1.8, -1.8))
 
 
 def _mark(ax: Axes, x: float, y: float, words: str, line: tuple[float, float]) -> None:

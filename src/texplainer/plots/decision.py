@@ -1,0 +1,73 @@
+"""Decision: the path of every row from the base value to its end, feature by feature."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from texplainer.explanation import Explanation
+from texplainer.plots import pick, style
+
+PATHS = 200
+
+
+def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12) -> Axes:
+    """Draw one line per row that starts at E f(X) below and takes a step at every feature.
+
+    The greatest features come last, at the top. Colour is the prediction, from the lowest (blue) to
+    the highest (vermilion); fragile rows are dashed. Beyond 200 rows, evenly spaced ones are shown.
+
+    Parameters
+    ----------
+    explanation
+        Of one output: `explanation[..., "benign"]`.
+    ax
+        Where to draw; fresh axes by default.
+    most
+        The most features; the smallest share the lowest line.
+    """
+    pick.one_output(explanation)
+    rows = pick.explained(explanation)
+    ax = style.canvas(ax, width=5.6, height=style.tall(min(len(explanation.feature_names), most), 1.3))
+    if not len(rows):
+        return style.empty(ax, "no row could be explained")
+    values = explanation.arrays["values"][rows, :, 0]
+    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")  # by all rows, not the shown ones
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), PATHS)).astype(int))]
+    kept = order if len(order) <= most else order[: most - 1]
+    names = [explanation.feature_names[j] for j in kept]
+    steps = explanation.arrays["values"][rows][:, kept, 0]
+    if len(kept) < len(order):
+        names.append(f"the other {len(order) - len(kept):,}")
+        rest = explanation.arrays["values"][rows][:, order[len(kept) :], 0].sum(axis=1)
+        steps = np.column_stack([steps, rest])
+    base = float(np.nan_to_num(explanation.arrays["base_values"][0]))
+    at = base + np.concatenate([np.zeros((len(rows), 1)), np.cumsum(steps[:, ::-1], axis=1)], axis=1)
+    _paths(ax, at, explanation.arrays["predictions"][rows, 0], pick.doubted_rows(explanation)[rows])
+    style.lines_of(ax, names)
+    ax.set_ylim(-0.55, len(names) - 0.45)
+    ax.hlines(np.arange(len(names)), *ax.get_xlim(), color=style.FAINT, lw=0.6, zorder=0)
+    ax.axvline(base, color=style.GREY, lw=0.8, ls=":", zorder=0)
+    end = "E f(X) + sum of attributions" if explanation.attribution in pick.SLOPES else pick.what(explanation)
+    style.label_axes(ax, end)
+    fragile = int(pick.doubted_rows(explanation)[rows].sum())
+    style.heading(ax, f"{len(rows):,} rows" + (f", {fragile:,} fragile (dashed)" if fragile else ""))
+    return ax
+
+
+def _paths(ax: Axes, at: np.ndarray, predictions: np.ndarray, fragile: np.ndarray) -> None:
+    span = float(np.ptp(predictions)) if np.all(np.isfinite(predictions)) else 0.0
+    share = (predictions - predictions.min()) / span if span > 0 else np.full(len(at), 0.5)
+    heights = np.arange(at.shape[1]) - 0.5
+    lines = LineCollection(
+        [np.column_stack([path, heights]) for path in at],
+        colors=style.LOW_HIGH(share),
+        linestyles=["--" if doubted else "-" for doubted in fragile],
+        linewidths=1.6 if len(at) < 20 else 1.0,
+        alpha=0.95 if len(at) < 20 else 0.6,
+    )
+    lines.set_gid("paths")
+    ax.add_collection(lines)
+    room = 0.05 * max(float(np.ptp(at)), 1e-12)
+    ax.set_xlim(at.min() - room, at.max() + room)

@@ -1,0 +1,102 @@
+"""Force: one row's attributions as arrows that push the value up from the left and down from the right."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Polygon
+
+from texplainer.explanation import Explanation
+from texplainer.plots import pick, style
+
+LABELS = 3  # named arrows on each side
+
+
+def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -> Axes:
+    """Draw one row's attributions along one line, meeting at f(x) (g(x) for slopes).
+
+    Arrows that raise the value come from the left, those that lower it from the right, the greatest
+    next to the meeting point; the greatest are named. Hatched arrows stand on a kink or jump; grey is what the
+    attributions leave over.
+
+    Parameters
+    ----------
+    explanation
+        Of one row and one output: `explanation[0]`.
+    ax
+        Where to draw; fresh axes by default.
+    most
+        The most arrows; the smallest features share one.
+    """
+    bars = pick.row_bars(explanation, most)
+    ax = style.canvas(ax, width=8.0, height=2.3)
+    if pick.doubt(explanation):
+        style.heading(ax, pick.doubt(explanation), warn=True)
+    if not np.all(np.isfinite(bars.values)):
+        return style.empty(ax, "no attributions to draw")
+    bars = pick.with_left_over(explanation, bars)
+    base = float(np.nan_to_num(explanation.arrays["base_values"][0]))
+    end = base + float(bars.values.sum())
+    up, down = np.nonzero(bars.values > 0)[0], np.nonzero(bars.values < 0)[0]
+    reach = max(bars.values[up].sum(), -bars.values[down].sum(), 1e-12)
+    low, high = end - bars.values[up].sum(), end - bars.values[down].sum()
+    room = max(0.02 * (high - low), 0.3 * reach)
+    ax.set_xlim(min(low, base) - room, max(high, base) + room)
+    ax.set_ylim(-2.7, 2.3)
+    ax.set_yticks([])
+    for chosen, side in ((up, -1), (down, 1)):
+        _arrows(ax, bars, chosen, end, side)
+    style.literal([_landmark(ax, end, _end_words(explanation, end), True)])
+    style.literal([_landmark(ax, base, f"E f(X) = {style.amount(base, signed=False)}", False)])
+    style.label_axes(ax, pick.what(explanation))
+    return ax
+
+
+def _arrows(ax: Axes, bars: pick.Bars, chosen: np.ndarray, end: float, side: int) -> None:
+    """The arrows of one side, outwards from the meeting point, and the names of the first ones."""
+    low, high = ax.get_xlim()
+    tip = 0.008 * (high - low)
+    at = end
+    for place, i in enumerate(chosen):
+        far = at + side * abs(bars.values[i])
+        head = min(tip, abs(far - at))
+        corners = [(at + side * head, 1), (at, 0.5), (at + side * head, 0), (far, 0)]
+        corners += [(far - side * head, 0.5), (far, 1)] if place < len(chosen) - 1 else [(far, 1)]
+        colour = bars.colours[i]
+        hatch = style.HATCH if bars.doubtful[i] else None
+        arrow = Polygon(corners, closed=True, facecolor=colour, edgecolor="white", lw=0.8, hatch=hatch)
+        arrow.set_gid(f"{bars.names[i]}|{bars.values[i]:.17g}")
+        ax.add_patch(arrow)
+        if place < LABELS:
+            # the outermost name stands highest, so that no line crosses a name
+            middle, height = float(at + far) / 2, -0.55 - 0.72 * (min(LABELS, len(chosen)) - 1 - place)
+            ax.plot([middle, middle], [0, height + 0.12], color=colour, lw=0.8)
+            words = f"{bars.names[i]}  {style.amount(float(bars.values[i]))}"
+            text = ax.text(
+                middle,
+                height,
+                words,
+                ha="right" if side < 0 else "left",
+                va="top",
+                fontsize=style.SIZE - 0.5,
+                color=colour,
+            )
+            style.literal([text])
+        at = far
+
+
+def _end_words(explanation: Explanation, end: float) -> str:
+    name = "g(x)" if explanation.attribution in pick.SLOPES else "f(x)"
+    return f"{name} = {style.amount(end, signed=False)}"
+
+
+def _landmark(ax: Axes, x: float, words: str, bold: bool) -> object:
+    low, high = ax.get_xlim()
+    place = (x - low) / (high - low)
+    side = "left" if place < 0.15 else "right" if place > 0.85 else "center"
+    ax.plot([x, x], [0, 1.12], color=style.INK if bold else style.GREY, lw=1.4 if bold else 0.8)
+    weight = "bold" if bold else "normal"
+    height = 1.18 if bold else 1.7
+    return ax.text(
+        x, height, words, ha=side, va="bottom", fontsize=style.SIZE, color=style.INK, weight=weight
+    )

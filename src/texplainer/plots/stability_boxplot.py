@@ -1,0 +1,49 @@
+"""Stability boxplots: how a metric spreads over rows, explainer by explainer, on a log scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from texplainer.plots import scores, style
+
+
+def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = None) -> Axes:
+    """Draw one box per explainer: median, middle half, middle nine tenths, and the worst row as a dot.
+
+    The paper's figure for RIS and ROS. Rows whose score is exactly 0 cannot stand on a log scale; they
+    are counted behind the explainer's name.
+
+    Parameters
+    ----------
+    subject
+        An Evaluation, or scores per row by explainer: `{"T-Explainer": array, "LIME": array}`.
+    metric
+        Which metric of the Evaluation; the axis label otherwise.
+    ax
+        Where to draw; fresh axes by default.
+    """
+    found = scores.per_row(subject, metric)
+    ax = style.canvas(ax, height=style.tall(len(found), 1.0))
+    positive = [np.sort(s[np.isfinite(s) & (s > 0)]) for s in found.values()]
+    if not any(len(s) for s in positive):
+        return style.empty(ax, f"no explainer has a positive {metric}")
+    at = np.arange(len(found))[::-1]
+    for y, some, colour in zip(at, positive, scores.colours(found), strict=True):
+        if len(some):
+            p5, p25, p50, p75, p95 = np.quantile(some, [0.05, 0.25, 0.5, 0.75, 0.95])
+            ax.hlines(y, p5, p95, color=colour, lw=1.2)
+            ax.barh(y, p75 - p25, left=p25, height=0.5, color=colour, alpha=0.35, edgecolor=colour)
+            ax.plot([p50, p50], [y - 0.25, y + 0.25], color=colour, lw=2.2, gid=f"median|{p50:.17g}")
+            ax.plot(some[-1], y, "o", color=colour, ms=4)
+    names = [
+        name if not (zero := int(np.sum(s == 0))) else f"{style.shorten(name, 18)} ({zero:,} at 0)"
+        for name, s in found.items()
+    ]
+    style.lines_of(ax, names)
+    ax.set_xscale("log")
+    ax.grid(axis="x", color=style.FAINT, lw=0.6)
+    style.label_axes(ax, f"{scores.label(subject, metric)} per row ({scores.direction(subject, metric)})")
+    return ax
