@@ -1,0 +1,67 @@
+"""Controls: explainers that know nothing, and an adapter for the user's own.
+
+A constant explainer is perfectly stable and useless; a table that does not show it beside the others lets
+stability pass for quality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from texplainer.metrics.controls import noise, ones, zeros
+from texplainer.signatures import Array
+
+from .rival import Rival, task_of
+
+
+def constant(model: Any, background: Any, **choice: Any) -> Rival:
+    """Explain every row with ones: stable, and worth nothing."""
+    return _control("constant", ones, model, background, choice)
+
+
+def zero(model: Any, background: Any, **choice: Any) -> Rival:
+    """Explain every row with zeros."""
+    return _control("zero", zeros, model, background, choice)
+
+
+def random(model: Any, background: Any, *, seed: int = 0, **choice: Any) -> Rival:
+    """Explain every row with noise drawn from the row itself, so that a row is explained alike each time."""
+    return _control("random", lambda rows: noise(rows, seed), model, background, choice)
+
+
+def _control(
+    name: str, values: Callable[[Array], Array], model: Any, background: Any, choice: dict[str, Any]
+) -> Rival:
+    task = task_of(model, background, **choice)
+    return Rival(name, task, lambda rows: (values(rows), np.zeros(len(rows))), control=True)
+
+
+def from_function(
+    function: Callable[[Any], Any],
+    model: Any,
+    background: Any,
+    *,
+    name: str = "",
+    attribution: str = "contribution",
+    **choice: Any,
+) -> Rival:
+    """Wrap an explainer of your own: a function from the model's table to values (rows, features).
+
+    Parameters
+    ----------
+    function : called with the rows as the model gets them (an array or a frame, as the background was).
+    name : shown in tables; the function's own name by default.
+    attribution : what a value means: "contribution" (output for the way from the background), "sensitivity"
+        (per unit of the feature) or "scaled" (per spread).
+    **choice : `output`, `scale`, `feature_names`, `categorical`, as for TExplainer.
+    """
+    task = task_of(model, background, **choice)
+
+    def attribute(rows: Array) -> tuple[Array, Array]:
+        values = np.asarray(function(task.predictor.schema.write(rows)), dtype=float)
+        return values, np.full(len(rows), np.nan)
+
+    return Rival(name or getattr(function, "__name__", "function"), task, attribute, attribution=attribution)

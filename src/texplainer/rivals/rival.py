@@ -1,0 +1,176 @@
+"""A rival explainer in the same shape as a TExplainer: a table in, an `Explanation` out.
+
+Each adapter only says how rows become attributions of one output; `Rival` reads the table, adds the
+prediction, the base value and the cost, and packs the Explanation. What does not fit a model is refused with
+`Unsupported` when it is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from texplainer import frames, prediction
+from texplainer.background import Background, summarise
+from texplainer.errors import InputError
+from texplainer.explanation import Explanation
+from texplainer.gradients import Unsupported
+from texplainer.isolation import isolated
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+
+PROBE_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be explained: one output of a model, against a background."""
+
+    predictor: Predictor
+    background: Background
+
+    @property
+    def output(self) -> int:
+        """Index of the explained output among all."""
+        return self.predictor.outputs[0]
+
+    def output_of(self, rows: Array) -> Array:
+        """Predict the explained output, (rows,)."""
+        return self.predictor(rows)[:, 0]
+
+
+@dataclass
+class Counter:
+    """A model function that counts the rows it is asked about."""
+
+    function: Callable[[Array], Array]
+    rows: int = 0
+
+    def __call__(self, rows: Any) -> Array:
+        """Predict, and count."""
+        table = np.asarray(rows, dtype=np.float64)
+        self.rows += len(table)
+        return self.function(table)
+
+
+#: rows (rows, features) -> (values (rows, features), model evaluations (rows,))
+Attribute = Callable[[Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An explainer of another kind behind the common callable."""
+
+    name: str
+    task: Task
+    attribute: Attribute
+    attribution: str = "contribution"
+    control: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    predict: Callable[[Array], Array] | None = None  # when what is explained is not the predictor's output
+    scale: str = ""
+
+    @property
+    def predictor(self) -> Predictor:
+        """The explained function."""
+        return self.task.predictor
+
+    @property
+    def background(self) -> Background:
+        """The background and its summary."""
+        return self.task.background
+
+    def __call__(self, X: Any) -> Explanation:
+        """Explain every row of a table."""
+        rows = self.predictor.schema.read(X)
+        values, evaluations = self.attribute(rows)
+        predict = self.predict or self.task.output_of
+        base = float(predict(self.background.rows).mean()) if self.predict else self.background.base
+        return Explanation.build(
+            values,
+            data=rows,
+            base_values=base,
+            predictions=predict(rows),
+            feature_names=self.predictor.schema.names,
+            output_names=self.predictor.output_names,
+            diagnostics={"evaluations": evaluations},
+            scale=self.scale or self.predictor.scale,
+            attribution=self.attribution,
+            engine=self.name,
+            settings=dict(self.settings),
+        )
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A rival that does not fit the model, with the reason; an evaluation shows it as skipped."""
+
+    name: str
+    reason: str
+
+    def __call__(self, X: Any) -> Explanation:
+        """Refuse, with the reason."""
+        raise Unsupported(self.reason)
+
+
+def task_of(
+    model: Any,
+    background: Any,
+    *,
+    output: Any = None,
+    scale: str = "auto",
+    feature_names: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+) -> Task:
+    """Read the background, choose one output of the model and summarise both."""
+    schema, rows = frames.learn(background, feature_names, categorical)
+    predictor = prediction.adapt(model, schema, rows[:PROBE_ROWS], output=output, scale=scale)
+    if len(predictor.outputs) != 1 or predictor.predicted:
+        raise InputError(
+            f"the model has {len(predictor.all_names)} outputs ({', '.join(predictor.all_names)}) and "
+            f"output={output!r} does not choose one; rivals explain one output. Pass output=<name or index>."
+        )
+    return Task(predictor, summarise(rows, predictor, None))
+
+
+def sample(rows: Array, count: int) -> Array:
+    """At most `count` rows, evenly spaced."""
+    if len(rows) <= count:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, count).round().astype(int)]
+
+
+def row_by_row(one: Callable[[Array], Array], counter: Counter, seed: int | None) -> Attribute:
+    """Explain rows one at a time, each from the same random state: no row depends on its place in the table.
+
+    Without a seed the library draws from the global generators, as it does by itself.
+    """
+
+    def attribute(rows: Array) -> tuple[Array, Array]:
+        values, costs = np.empty(rows.shape), np.empty(len(rows))
+        for i, row in enumerate(rows):
+            before = counter.rows
+            if seed is None:
+                values[i] = one(row)
+            else:
+                with isolated(seed):
+                    values[i] = one(row)
+            costs[i] = counter.rows - before
+        return values, costs
+
+    return attribute
+
+
+def needs(package: str) -> Any:
+    """Import an optional library, or refuse in plain words."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise Unsupported(
+            f"needs the package {package.split('.')[0]!r}, which is not installed; "
+            "pip install 'texplainer[rivals,torch]'."
+        ) from None

@@ -1,0 +1,185 @@
+"""SHAP (Lundberg and Lee, 2017): Shapley values of the explained output, by the algorithm asked for.
+
+`ALGORITHMS` holds one builder each. The model is asked for the explained output's probability (or margin);
+`labels=True` explains hard class labels, as the paper did. KernelSHAP's default regularisation, which zeroes
+all but ten features, is off.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from texplainer.gradients import Unsupported
+from texplainer.isolation import isolated
+from texplainer.signatures import Array
+
+from .rival import Attribute, Counter, Rival, Task, needs, row_by_row, sample, task_of
+from .twin import twin
+
+TREES = ("xgboost", "lightgbm", "catboost")
+
+
+def shap(
+    model: Any,
+    background: Any,
+    *,
+    algorithm: str = "auto",
+    labels: bool = False,
+    references: int = 100,
+    seed: int | None = 0,
+    **choice: Any,
+) -> Rival:
+    """Explain with SHAP.
+
+    Parameters
+    ----------
+    algorithm : "auto" (trees: "tree"; others what SHAP itself takes, "exact" for few features and
+        "permutation" for many), "exact", "kernel", "permutation", "tree", "gradient" or "deep".
+    labels : explain the hard label (0 or 1) instead of the probability: the paper's set-up.
+    references : the most background rows SHAP averages over.
+    seed : each row starts from it; None leaves the draws to numpy's global generator.
+    **choice : `output`, `scale`, `feature_names`, `categorical`, as for TExplainer.
+    """
+    if algorithm not in ALGORITHMS:
+        raise Unsupported(f"algorithm={algorithm!r} is unknown; expected one of {', '.join(ALGORITHMS)}.")
+    library = needs("shap")
+    task = task_of(model, background, **choice)
+    predict = _hard(task) if labels else task.output_of
+    counter = Counter(predict)
+    chosen = "tree" if algorithm == "auto" and _is_tree(task) and not labels else algorithm
+    rows = sample(task.background.rows, references)
+    with isolated(0 if seed is None else seed):  # building an explainer may reseed the global generator
+        attribute = ALGORITHMS[chosen](library, task, counter, rows, seed)
+    name = "SHAP" if algorithm == "auto" else f"SHAP ({algorithm})"
+    settings = {"algorithm": chosen, "labels": labels, "references": len(rows), "seed": seed}
+    return Rival(name, task, attribute, settings=settings, predict=predict if labels else None,
+                 scale="label" if labels else "")  # fmt: skip
+
+
+def _hard(task: Task) -> Callable[[Array], Array]:
+    def label(rows: Array) -> Array:
+        return (task.predictor.everything(rows).argmax(axis=1) == task.output).astype(float)
+
+    return label
+
+
+def _is_tree(task: Task) -> bool:
+    return (
+        task.predictor.kind in TREES
+        or hasattr(task.predictor.model, "tree_")
+        or any(
+            hasattr(one, "tree_") for one in np.ravel(getattr(task.predictor.model, "estimators_", []))[:1]
+        )
+    )
+
+
+def _auto(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    return _modern(library.Explainer(counter, _masker(library, rows), seed=seed), counter, seed)
+
+
+def _exact(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    if rows.shape[1] > 16:
+        raise Unsupported(
+            f"exact Shapley values of {rows.shape[1]} features need 2^{rows.shape[1]} evaluations."
+        )
+    return _modern(library.ExactExplainer(counter, _masker(library, rows)), counter, seed, max_evals=2**17)
+
+
+def _permutation(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    return _modern(library.PermutationExplainer(counter, _masker(library, rows), seed=seed), counter, seed)
+
+
+def _masker(library: Any, rows: Array) -> Any:
+    return library.maskers.Independent(rows, max_samples=len(rows))
+
+
+def _modern(explainer: Any, counter: Counter, seed: int | None, **options: Any) -> Attribute:
+    def one(row: Array) -> Array:
+        return np.asarray(explainer(row[None], silent=True, **options).values, dtype=float).reshape(len(row))
+
+    return row_by_row(one, counter, seed)
+
+
+def _kernel(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    explainer = library.KernelExplainer(counter, rows)
+
+    def one(row: Array) -> Array:
+        return np.asarray(explainer.shap_values(row[None], l1_reg=False, silent=True)).reshape(len(row))
+
+    return row_by_row(one, counter, seed)
+
+
+def _tree(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    predictor = task.predictor
+    wants = "probability" if predictor.scale == "probability" else "raw"
+    try:
+        explainer = library.TreeExplainer(predictor.model, data=rows, model_output=wants)
+        explainer.shap_values(rows[:1], check_additivity=False)
+    except Exception as error:
+        raise Unsupported(f"TreeSHAP cannot explain a {type(predictor.model).__name__}: {error}") from error
+
+    def attribute(table: Array) -> tuple[Array, Array]:
+        found = np.asarray(explainer.shap_values(table, check_additivity=False), dtype=float)
+        outputs = found.shape[2] if found.ndim == 3 else 1
+        values = found[:, :, predictor.outputs[0]] if outputs > 1 else found.reshape(table.shape)
+        # one score column means class 1 of two: class 0 is its mirror image
+        mirrored = outputs == 1 and predictor.task == "classification" and predictor.outputs[0] == 0
+        return -values if mirrored else values, np.full(len(table), np.nan)
+
+    return attribute
+
+
+def _gradient(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    torch, network = _torch(task)
+    network, dtype = network.float(), torch.float32  # SHAP samples in single precision
+    explainer = library.GradientExplainer(network, torch.tensor(rows, dtype=dtype))
+
+    def one(row: Array) -> Array:
+        counter.rows += 200  # SHAP's default number of samples
+        # SHAP draws a seed from numpy's global generator when it gets none.
+        found = explainer.shap_values(torch.tensor(row[None], dtype=dtype), nsamples=200)
+        return np.asarray(found, dtype=float).reshape(len(row), -1)[:, task.output]
+
+    return row_by_row(one, counter, seed)
+
+
+def _deep(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    torch, network = _torch(task)
+    dtype = next(network.parameters()).dtype
+    explainer = library.DeepExplainer(network, torch.tensor(rows, dtype=dtype))
+
+    def attribute(table: Array) -> tuple[Array, Array]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=UserWarning)
+            found = explainer.shap_values(torch.tensor(table, dtype=dtype), check_additivity=False)
+        values = np.asarray(found, dtype=float).reshape(*table.shape, -1)[:, :, task.output]
+        return values, np.full(len(table), 2.0 * len(rows))
+
+    return attribute
+
+
+def _torch(task: Task) -> tuple[Any, Any]:
+    """Find the network, or the twin of an MLP, on the explained scale."""
+    torch = needs("torch")
+    predictor = task.predictor
+    if predictor.kind != "torch":
+        return torch, twin(predictor.model, predictor.scale)
+    if predictor.scale != "raw":
+        raise Unsupported("the network is explained on its raw outputs; pass scale='raw'.")
+    return torch, predictor.model.eval()
+
+
+Builder = Callable[[Any, Task, Counter, Array, int | None], Attribute]
+ALGORITHMS: dict[str, Builder] = {
+    "auto": _auto,
+    "exact": _exact,
+    "kernel": _kernel,
+    "permutation": _permutation,
+    "tree": _tree,
+    "gradient": _gradient,
+    "deep": _deep,
+}

@@ -1,0 +1,214 @@
+"""Rivals: the contract of every line of the table, and what makes each comparison fair."""
+
+import random
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from texplainer import Explanation, rivals
+from texplainer.errors import InputError
+from texplainer.gradients import Unsupported
+from texplainer.rivals import RIVALS
+
+pytest.importorskip("shap")
+pytest.importorskip("lime")
+torch = pytest.importorskip("torch")
+pytest.importorskip("captum")
+
+RNG = np.random.default_rng(0)
+X = RNG.random((300, 4))
+Y = (X @ [2.0, -1.0, 0.5, 0.0] + X[:, 0] * X[:, 1] > 0.6).astype(int)
+FAST = {"lime": {"samples": 200}, "lime_continuous": {"samples": 200}, "lime_unseeded": {"samples": 200}}
+TREE_ONLY = ("shap_tree", "shap_tree_margin")
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    return MLPClassifier((16, 16), max_iter=200, random_state=0, learning_rate_init=0.01).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, Y)
+
+
+def states():
+    name, keys, *rest = np.random.get_state()
+    return random.getstate(), name, keys.tobytes(), *rest, torch.random.get_rng_state().numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_every_rival_keeps_the_contract(name, mlp, forest):
+    model = forest if name in TREE_ONLY else mlp
+    before = states()
+    explain = RIVALS[name](model, X[:60], **FAST.get(name, {}))
+    explanation = explain(X[:3])
+    assert name == "lime_unseeded" or states() == before, "the global generators are untouched"
+    assert isinstance(explanation, Explanation)
+    assert explanation.values.shape == (3, 4) and np.isfinite(explanation.values).all()
+    assert explanation.output_names == ("1",)
+    assert np.isfinite(explanation.predictions).all() and np.isfinite(explanation.base_values)
+    assert explanation.diagnostics["evaluations"].shape == (3,)
+    if name != "lime_unseeded":
+        alone = explain(X[2:3]).values
+        assert alone == pytest.approx(explanation.values[2:3], rel=1e-5), "explained alike wherever it stands"
+
+
+@pytest.mark.filterwarnings("ignore:.*converged.*")
+@pytest.mark.parametrize("activation", ["relu", "tanh", "logistic", "identity"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_twin_is_exact(activation, classes):
+    labels = Y if classes == 2 else Y + (X[:, 3] > 0.5)
+    model = MLPClassifier((8, 8), activation=activation, max_iter=30, random_state=0).fit(X, labels)
+    table = torch.tensor(X)
+    assert rivals.twin(model, "probability")(table).detach().numpy() == pytest.approx(
+        model.predict_proba(X), abs=1e-12
+    )
+    if classes == 2:
+        p = model.predict_proba(X)[:, 1]
+        assert rivals.twin(model, "margin")(table)[:, 1].detach().numpy() == pytest.approx(
+            np.log(p / (1 - p)), abs=1e-9
+        )
+
+
+@pytest.mark.filterwarnings("ignore:.*converged.*")
+def test_twins_of_regressors_and_scaled_pipelines():
+    for scaler in (StandardScaler(), MinMaxScaler(), StandardScaler(with_mean=False)):
+        model = make_pipeline(scaler, MLPRegressor(hidden_layer_sizes=(8,), max_iter=50, random_state=0)).fit(
+            10 * X, X[:, 0]
+        )
+        ours = rivals.twin(model, "raw")(torch.tensor(10 * X)).detach().numpy()[:, 0]
+        assert ours == pytest.approx(model.predict(10 * X), abs=1e-12)
+
+
+def test_the_twin_draws_nothing(mlp):
+    before = torch.random.get_rng_state()
+    rivals.twin(mlp, "margin")
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_deeplift_is_not_input_x_gradient(mlp):
+    deeplift = rivals.deeplift(mlp, X)(X[:20]).values
+    plain = rivals.input_x_gradient(mlp, X)(X[:20]).values
+    assert np.abs(deeplift - plain).max() > 1e-3 * np.abs(plain).max()
+
+
+@pytest.mark.parametrize("scale", ["margin", "probability"])
+def test_integrated_gradients_and_deeplift_are_complete(mlp, scale):
+    at_zero = torch.zeros(1, 4, dtype=torch.float64)
+    start = rivals.twin(mlp, scale)(at_zero)[0, 1].item()
+    for build in (rivals.integrated_gradients, rivals.deeplift):
+        found = build(mlp, X, scale=scale)(X[:50])
+        assert np.abs(found.values.sum(axis=1) - (found.predictions - start)).max() < 1e-3
+
+
+def test_the_gradient_of_the_twin_is_the_model_s(mlp):
+    h = 1e-6
+    ours = rivals.gradient(mlp, X, scale="probability")(X[:5]).values
+    for j in range(4):
+        step = h * np.eye(4)[j]
+        slope = (mlp.predict_proba(X[:5] + step) - mlp.predict_proba(X[:5] - step))[:, 1] / (2 * h)
+        assert ours[:, j] == pytest.approx(slope, abs=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "kernel", "permutation", "auto"])
+def test_shap_of_a_linear_model_is_closed_form(algorithm):
+    model = LinearRegression().fit(X, X @ [3.0, -2.0, 1.0, 0.0])
+    found = rivals.shap(model, X[:50], algorithm=algorithm)(X[:3])
+    # phi_j = w_j (x_j - mean_j)
+    assert found.values == pytest.approx((X[:3] - X[:50].mean(0)) * [3.0, -2.0, 1.0, 0.0], abs=1e-6)
+    assert found.base_values + found.values.sum(1) == pytest.approx(found.predictions, abs=1e-6)
+
+
+def test_kernel_shap_keeps_all_features():
+    wide = np.random.default_rng(1).random((60, 14))
+    model = LinearRegression().fit(wide, wide.sum(1))
+    found = rivals.shap(model, wide[:20], algorithm="kernel")(wide[:1])
+    assert (np.abs(found.values) > 1e-6).all()
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "sklearn"])
+@pytest.mark.parametrize("scale", ["probability", "margin"])
+def test_tree_shap_adds_up(library, scale, forest):
+    if library == "sklearn":
+        model = forest
+    else:
+        module = pytest.importorskip(library)
+        quiet = {"verbosity": -1} if library == "lightgbm" else {}
+        kind = module.XGBClassifier if library == "xgboost" else module.LGBMClassifier
+        model = kind(n_estimators=20, max_depth=3, **quiet).fit(X, Y)
+    if library == "sklearn" and scale == "margin":
+        pytest.skip("a forest's own raw score is its probability")
+    for output in (0, 1):
+        found = rivals.shap(model, X[:50], algorithm="tree", scale=scale, output=output)(X[:5])
+        assert found.base_values + found.values.sum(1) == pytest.approx(found.predictions, abs=1e-4)
+
+
+def test_shap_explains_hard_labels_on_demand(mlp):
+    found = rivals.shap(mlp, X[:50], labels=True)(X[:5])
+    assert set(found.predictions) <= {0.0, 1.0} and found.scale == "label"
+    assert found.base_values + found.values.sum(1) == pytest.approx(found.predictions, abs=1e-9)
+
+
+def test_lime_names_all_features_and_the_seed_decides():
+    wide = np.random.default_rng(1).random((100, 14))
+    model = LinearRegression().fit(wide, wide.sum(1))
+    seeded = rivals.lime(model, wide, discretize=False, samples=300)
+    assert (seeded(wide[:1]).values != 0).all()
+    assert np.array_equal(seeded(wide[:2]).values, seeded(wide[:2]).values)
+    free = rivals.lime(model, wide, discretize=False, samples=300, seed=None)
+    assert not np.array_equal(free(wide[:1]).values, free(wide[:1]).values)
+
+
+def test_misfits_are_kept_with_their_reason(forest):
+    built = rivals.suite(forest, X[:50], ["deeplift", "constant", "shap_tree"])
+    assert isinstance(built["deeplift"], rivals.Skipped) and "RandomForest" in built["deeplift"].reason
+    with pytest.raises(Unsupported, match="no network"):
+        built["deeplift"](X[:1])
+    assert not isinstance(built["shap_tree"], rivals.Skipped)
+
+
+def test_deeplift_refuses_functional_activations():
+    class Functional(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+
+        def forward(self, rows):
+            return self.two(torch.relu(self.one(rows)))
+
+    with pytest.raises(Unsupported, match="no activation"):
+        rivals.deeplift(Functional(), X[:20])
+    assert rivals.gradient(Functional(), X[:20])(X[:2]).values.shape == (2, 4)
+
+
+def test_a_torch_network_of_one_number_per_row():
+    class Flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+
+        def forward(self, rows):
+            return self.layers(rows)[:, 0]
+
+    found = rivals.integrated_gradients(Flat(), X[:20])(X[:2])
+    assert found.values.shape == (2, 4)
+
+
+def test_a_function_of_the_user_s_own(mlp):
+    explain = rivals.from_function(lambda table: np.asarray(table) * 2, mlp, X[:50], name="twice")
+    assert np.array_equal(explain(X[:3]).values, 2 * X[:3])
+
+
+def test_typos_and_undecided_outputs_are_named(mlp):
+    with pytest.raises(InputError, match="did you mean 'deeplift'"):
+        rivals.suite(mlp, X, ["deeplit"])
+    three = RandomForestClassifier(5, random_state=0).fit(X, Y + (X[:, 3] > 0.5))
+    with pytest.raises(InputError, match="3 outputs"):
+        rivals.constant(three, X[:20])
+    assert rivals.constant(three, X[:20], output=2)(X[:2]).output_names == ("2",)
