@@ -1,0 +1,149 @@
+"""Exact gradients by the automatic differentiation of torch, JAX and Keras 3.
+
+Each library contributes the map of the network's raw outputs (`LIBRARIES`): a forward pass, and a
+pullback that is the library's own reverse pass, one per explained output. The link to probabilities
+or margins is shared (`links`). A model is left as it was found: its training mode, its parameters'
+gradients and the library's random state do not change; its float width and device are kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from texplainer.gradients import Engine, Settings, Unsupported, links, reverse
+from texplainer.gradients.transformers import Map, Pullback, compose, identity
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+
+TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
+
+
+def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
+    """Differentiate the model by its own library."""
+    library = predictor.kind
+    if library == "callable" and uses_jax(predictor.model):
+        library = "jax"
+    if library not in LIBRARIES:
+        raise Unsupported(f"a {type(predictor.model).__name__} is no torch, JAX or Keras model.")
+    if predictor.schema.encoded:
+        raise Unsupported("categorical columns reach the model as something else than numbers.")
+    raw, how = LIBRARIES[library](predictor.model, predictor.dtype)
+    linked = compose(raw, _link(predictor.scale, _columns(raw, background)))
+    narrow = 8 if predictor.unit < 1e-10 else 4
+    return reverse.engine(linked, "autodiff", how, predictor, background, settings, TOLERANCE[narrow])
+
+
+def _columns(raw: Map, background: Array) -> int:
+    try:
+        return raw(background[:1])[0].shape[1]
+    except Unsupported:
+        raise
+    except Exception as error:
+        raise Unsupported(
+            f"its reverse pass failed with {type(error).__name__}: {str(error).splitlines()[0]}."
+        ) from error
+
+
+def _link(scale: str, columns: int) -> Map:
+    """Mirror what the adapter does to a network's raw outputs."""
+    if scale == "raw":
+        return identity
+    if scale == "margin":
+        return links.two_sided if columns == 1 else identity
+    return compose(links.sigmoid, links.pair) if columns == 1 else links.softmax
+
+
+# ---------------------------------------------------------------- one map per library
+
+
+def _torch(model: Any, dtype: np.dtype) -> tuple[Map, str]:
+    return _torch_map(model, model), "torch.autograd, one reverse pass per output"
+
+
+def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:
+    import torch
+
+    from texplainer.adapters import evaluating
+
+    first = next(iter(module.parameters()), None)
+    kind = torch.get_default_dtype() if first is None else first.dtype
+    device = torch.device("cpu") if first is None else first.device
+    forked = [device] if device.type == "cuda" else []
+
+    def forward(rows: Array) -> tuple[Array, Pullback]:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.random.fork_rng(forked),
+            evaluating(module),
+        ):
+            x = torch.tensor(rows, dtype=kind, device=device, requires_grad=True)
+            y = call(x).reshape(len(rows), -1)
+        if not y.requires_grad:
+            raise Unsupported("its outputs do not depend on its inputs through differentiable operations.")
+
+        def pullback(d: Array) -> Array:
+            seeds = torch.as_tensor(d, dtype=kind, device=device)
+            out = [torch.autograd.grad(y, x, seed, retain_graph=True)[0] for seed in seeds]
+            return torch.stack(out).detach().cpu().double().numpy()
+
+        return y.detach().cpu().double().numpy(), pullback
+
+    return forward
+
+
+def _jax(model: Any, dtype: np.dtype) -> tuple[Map, str]:
+    return _jax_map(model), "jax.vjp, one reverse pass per output"
+
+
+def _jax_map(call: Callable[[Any], Any]) -> Map:
+    import jax
+
+    width = np.float64 if jax.config.jax_enable_x64 else np.float32  # type: ignore[attr-defined]
+
+    def columns(x: Any) -> Any:
+        return call(x).reshape(x.shape[0], -1)
+
+    value = jax.jit(columns)
+    reverse_pass = jax.jit(lambda x, seed: jax.vjp(columns, x)[1](seed)[0])
+
+    def forward(rows: Array) -> tuple[Array, Pullback]:
+        x = rows.astype(width)
+
+        def pullback(d: Array) -> Array:
+            return np.stack([np.asarray(reverse_pass(x, seed), np.float64) for seed in d.astype(width)])
+
+        return np.asarray(value(x), np.float64), pullback
+
+    return forward
+
+
+def _keras(model: Any, dtype: np.dtype) -> tuple[Map, str]:
+    import keras
+
+    backend = keras.backend.backend()
+    if backend == "jax":
+        return _jax_map(lambda x: model(x, training=False)), "Keras through jax.vjp"
+    if backend == "torch":
+        return _torch_map(model, lambda x: model(x, training=False)), "Keras through torch.autograd"
+    raise Unsupported(f"Keras runs on {backend!r} here; its derivatives are taken on 'jax' or 'torch'.")
+
+
+def uses_jax(function: Any) -> bool:
+    """Whether a plain function names a module of JAX; only then is it traced, and never for a guess."""
+    code = getattr(function, "__code__", None)
+    if code is None or "jax" not in sys.modules:
+        return False
+    named = (function.__globals__.get(name) for name in code.co_names)
+    return any(getattr(value, "__name__", "").split(".")[0] == "jax" for value in named)
+
+
+LIBRARIES: dict[str, Callable[[Any, np.dtype], tuple[Map, str]]] = {
+    "torch": _torch,
+    "jax": _jax,
+    "keras": _keras,
+}

@@ -1,0 +1,93 @@
+"""Gradients by reverse mode: a `Map` of all outputs -> the engine's gradient function, checked first.
+
+One forward and one reverse pass per explained output, whatever the number of features (at most a
+small multiple of the cost of a prediction: Griewank & Walther 2008).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from texplainer.gradients import Engine, Gradient, Settings, Unsupported, spread
+from texplainer.gradients.transformers import Map
+from texplainer.prediction import Predictor
+from texplainer.signatures import Array
+
+BLOCK = 512  # rows at a time: their activations stay in cache, and a row's bits depend on no other row count
+CHECK_ROWS = 64
+ROUNDINGS = 64.0  # error bound in units of round-off, relative to the row's gradient
+FLOOR = 0.125  # share of the steepest background slope that sets the error where a row is flat
+SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
+PROBE = {8: 1e-4, 4: 1e-2}  # length of the checking step in spreads, by float width
+AGREE = 0.2  # relative difference to a coarse difference quotient that no right derivative has in most rows
+
+
+def engine(
+    chosen: Map, name: str, why: str, predictor: Predictor, background: Array, settings: Settings, gap: float
+) -> Engine:
+    """Check a map against the model, value and slope, and make it an engine; `gap` is relative."""
+    sigma = spread(background)
+    sample = background[np.all(np.isfinite(background), axis=1)]
+    sample = sample[:: max(1, len(sample) // CHECK_ROWS)][:CHECK_ROWS]
+    if not len(sample):
+        raise Unsupported("the background has no complete row to check the derivative with.")
+    _check_values(chosen, predictor, sample, gap)
+    values = differentiate(chosen, predictor, sigma, 0.0, sample).values
+    _check_slopes(values, predictor, sample, sigma)
+    steepest = float(np.abs(values * sigma[:, None]).max(initial=0.0))
+    return Engine(name, why, partial(differentiate, chosen, predictor, sigma, FLOOR * steepest))
+
+
+def differentiate(chosen: Map, predictor: Predictor, sigma: Array, floor: float, rows: Array) -> Gradient:
+    """Differentiate the explained outputs at rows, block by block.
+
+    The error bound counts roundings relative to the row's whole gradient, or to `floor`: where a
+    model saturates its slope is a difference of larger numbers.
+    """
+    count, outputs = len(rows), len(predictor.outputs)
+    values = np.empty((count, rows.shape[1], outputs))
+    # padded to whole blocks, so that a row's bits do not depend on how many others come with it
+    seeds = np.zeros((outputs, BLOCK, len(predictor.all_names)))
+    seeds[np.arange(outputs), :, predictor.outputs] = 1.0
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        block = np.empty((BLOCK, rows.shape[1]))  # C order always: libraries sum other layouts otherwise
+        block[:size], block[size:] = rows[start : start + size], rows[start]
+        values[start : start + size] = chosen(block)[1](seeds)[:, :size].transpose(1, 2, 0)
+    size = np.sqrt(np.einsum("rfo,f->ro", values**2, sigma**2))  # of the row's whole gradient
+    error = ROUNDINGS * predictor.unit * np.maximum(size, floor)[:, None, :] / sigma[:, None]
+    cost = np.full(count, 1 + outputs, dtype=np.int64)
+    return Gradient(values, error, np.full(rows.shape, np.nan), np.zeros(rows.shape, np.uint8), cost)
+
+
+def _check_values(chosen: Map, predictor: Predictor, sample: Array, allowed: float) -> None:
+    expected, found = predictor.everything(sample), chosen(sample)[0]
+    if expected.shape != found.shape:
+        raise Unsupported(f"its derivative has {found.shape[1]} outputs, the model {expected.shape[1]}.")
+    known = np.abs(expected) < SATURATED if predictor.scale == "margin" else np.isfinite(expected)
+    scale = max(1e-300, float(np.abs(expected).max()))
+    gap = float(np.max(np.abs(expected - found)[known], initial=0.0)) / scale
+    if not gap <= allowed:
+        name = type(predictor.model).__name__
+        raise Unsupported(f"the formula of a {name} misses the model's predictions by {gap:.1e}.")
+
+
+def _check_slopes(values: Array, predictor: Predictor, sample: Array, sigma: Array) -> None:
+    """Along one fixed direction, most rows must agree with a plain difference quotient.
+
+    It catches what values cannot show: a rounding or a detached tensor inside the model, whose
+    automatic derivative is 0 or a convention.
+    """
+    direction = np.cos(np.sqrt(2) * np.arange(1, len(sigma) + 1))  # irrational ratios: no two move in step
+    move = PROBE[predictor.dtype.itemsize] * sigma * direction / np.linalg.norm(direction)
+    ahead, behind = predictor(sample + move), predictor(sample - move)
+    expected = (ahead - behind) / 2
+    found = np.einsum("rfo,f->ro", values, move)
+    noise = 32 * predictor.unit * np.maximum(np.abs(ahead), np.abs(behind))
+    off = np.abs(found - expected) > AGREE * np.maximum(np.abs(expected), np.abs(found)) + noise
+    if off.mean() > 0.5:
+        raise Unsupported(
+            f"its derivative contradicts the model's own differences in {off.mean():.0%} of background rows."
+        )
