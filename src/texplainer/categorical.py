@@ -59,6 +59,10 @@ def learn(
         seen = "encoded by the model" if name in encoded else "seen by its dtype"
         why[name] = "declared" if name in coded else seen
     groups = {n: _columns(n, wish, names) for n, wish in wishes.items() if not isinstance(wish, str)}
+    members = [c for columns in groups.values() for c in columns]
+    twice = [names[c] for c in sorted(set(members)) if members.count(c) > 1]
+    if twice:
+        raise InputError(f"the column {twice[0]!r} stands in two groups of categorical=; leave it in one.")
     why |= dict.fromkeys(groups, "declared")
     if categorical is None:
         groups = detect(schema.names, rows, schema.named or feature_names is not None)
@@ -116,17 +120,17 @@ def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
     return replace(schema, levels=bare, ordinal=frozenset(ordinal & set(bare)))
 
 
-def features_of(schema: Schema, background: Array) -> tuple[Feature, ...]:
+def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tuple[Feature, ...]:
     """Describe the categorical features by what the background holds of them."""
     found = []
     for j, levels in sorted(schema.levels.items()):
         codes, counts = np.unique(background[:, j], return_counts=True)  # one NaN, last
-        names = tuple(None if np.isnan(c) else levels[int(c)] for c in codes)
+        held = tuple(None if np.isnan(c) else levels[int(c)] for c in codes)
         positions = None
         if j in schema.ordinal:
             numbers = all(isinstance(level, (int, float)) for level in levels)
             positions = np.array(levels if numbers else range(len(levels)), dtype=float)
-        found.append(Feature(schema.names[j], j, names, codes, counts / counts.sum(), positions))
+        found.append(Feature(names[j], j, held, codes, counts / counts.sum(), positions))
     return tuple(found)
 
 
@@ -203,11 +207,19 @@ def prepare(predictor: Predictor, schema: Schema, plan: Plan) -> tuple[Predictor
 
 
 def build(
-    predictor: Predictor, background: Background, engine: str, settings: Settings, plan: Plan
+    predictor: Predictor,
+    background: Background,
+    names: Sequence[str],
+    engine: str,
+    settings: Settings,
+    plan: Plan,
 ) -> tuple[Engine, Categories]:
-    """Choose the engine for the numeric features and the way of the categorical ones."""
+    """Choose the engine for the numeric features and the way of the categorical ones.
+
+    `names` are the user's; the model may have been fitted under others.
+    """
     schema, rows = predictor.schema, background.rows
-    features = features_of(schema, rows)
+    features = features_of(schema, rows, names)
     weigh = partial(swaps.marginal, features)
     if plan.neighbours:
         weigh = partial(swaps.conditional, features, rows, background.sigma, plan.neighbours)

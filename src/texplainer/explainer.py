@@ -115,7 +115,7 @@ class TExplainer:
         self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
         settings = gradients.Settings(step, smoothing, limits, batch_rows, validation)
         self.engine, self.categories = categories.build(
-            self.predictor, self.background, engine, settings, plan
+            self.predictor, self.background, schema.names, engine, settings, plan
         )
 
     def __call__(self, X: Any, *, progress: bool | None = None) -> Explanation:

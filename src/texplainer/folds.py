@@ -153,9 +153,12 @@ def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str
     prefixes = {p for j in binary for p in _prefixes(names[j])}
     for prefix in sorted(prefixes, key=lambda p: (len(p), p)):  # the shortest prefix makes the largest group
         columns = tuple(j for j in binary if j not in taken and prefix in _prefixes(names[j]))
-        if _one_hot(rows, columns) and _bare(prefix) not in found:
-            found[_bare(prefix)] = columns
-            taken.update(columns)
+        if _one_hot(rows, columns):
+            shared = set.intersection(*(set(_prefixes(names[j])) for j in columns))
+            name = _bare(max(shared, key=len))
+            if name not in found:
+                found[name] = columns
+                taken.update(columns)
     return found
 
 

@@ -1,0 +1,334 @@
+"""Laws of category swaps, a slow twin, and what happens to levels nobody has seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from texplainer import Explanation, TExplainer
+from texplainer.errors import InputError, UndefinedRowsWarning
+
+ATTRIBUTIONS = ("sensitivity", "scaled", "contribution", "integrated")
+COLOURS, SIZES = ["blue", "grey", "red"], ["l", "m", "s", "xl"]
+COLOUR = {"blue": -1.0, "grey": 0.25, "red": 2.0}
+SIZE = {"l": 0.5, "m": 0.0, "s": -1.5, "xl": 3.0}
+
+
+def table(rows: int = 60, seed: int = 0) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": random.normal(size=rows),
+            "colour": random.choice(COLOURS, rows, p=[0.5, 0.3, 0.2]),
+            "income": random.uniform(-1, 1, rows),
+            "size": random.choice(SIZES, rows),
+        }
+    )
+
+
+def additive(frame: pd.DataFrame) -> np.ndarray:
+    return (
+        2 * frame["age"].to_numpy()
+        - frame["income"].to_numpy()
+        + frame["colour"].map(COLOUR).to_numpy(dtype=float)
+        + frame["size"].map(SIZE).to_numpy(dtype=float)
+    )
+
+
+def tangled(frame: pd.DataFrame) -> np.ndarray:
+    """Interactions between a number and a category, and between two categories."""
+    colour = frame["colour"].map(COLOUR).to_numpy(dtype=float)
+    size = frame["size"].map(SIZE).to_numpy(dtype=float)
+    return np.tanh(frame["age"].to_numpy() * colour) + 0.3 * colour * size - frame["income"].to_numpy() ** 2
+
+
+# ---------------------------------------------------------------- the slow, obvious twin
+
+
+def twin(model, background: pd.DataFrame, row: pd.Series, name: str, attribution: str) -> float:
+    """Section by section what `swaps` says of one nominal feature and one row."""
+    here = float(model(row.to_frame().T.infer_objects())[0])
+    there, share = {}, {}
+    for level in sorted(set(background[name])):
+        moved = row.copy()
+        moved[name] = level
+        there[level] = float(model(moved.to_frame().T.infer_objects())[0])
+        share[level] = float((background[name] == level).mean())
+    mean = sum(share[c] * there[c] for c in share)
+    deviation = np.sqrt(sum(share[c] * (there[c] - mean) ** 2 for c in share))
+    others = 1 - share.get(row[name], 0.0)
+    return {
+        "contribution": here - mean,
+        "integrated": here - mean,
+        "sensitivity": (here - mean) / others,
+        "scaled": np.sign(here - mean) * deviation,
+    }[attribution]
+
+
+@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
+def test_swaps_equal_the_slow_twin(attribution):
+    background, rows = table(40), table(3, seed=1)
+    explanation = TExplainer(tangled, background, attribution=attribution)(rows)
+    for i in range(len(rows)):
+        for name in ("colour", "size"):
+            expected = twin(tangled, background, rows.iloc[i], name, attribution)
+            assert explanation[i, name].values == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_level_effects_are_kept_and_sliced_and_saved(tmp_path):
+    background, rows = table(40), table(6, seed=1)
+    explanation = TExplainer(tangled, background)(rows)
+    colour = explanation.categories["colour"]
+    assert colour.levels == tuple(COLOURS) and colour.effects.shape == (6, 3, 1)
+    np.testing.assert_allclose(colour.frequencies, [(background["colour"] == c).mean() for c in COLOURS])
+    here = tangled(rows)
+    for c, level in enumerate(COLOURS):
+        np.testing.assert_allclose(
+            colour.effects[:, c, 0], tangled(rows.assign(colour=level)) - here, atol=1e-15
+        )
+    part = explanation[2:4, ["colour"]]
+    np.testing.assert_array_equal(part.categories["colour"].effects, colour.effects[2:4])
+    explanation.save(tmp_path / "e.npz")
+    back = Explanation.load(tmp_path / "e.npz").categories["size"]
+    np.testing.assert_array_equal(back.effects, explanation.categories["size"].effects)
+    assert list(explanation.data[0]) == rows.iloc[0].tolist()
+
+
+# ---------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
+def test_an_unused_category_gets_exactly_zero(attribution):
+    random = np.random.default_rng(0)
+    frame = table(200).assign(noise=random.choice(["p", "q", "r"], 200))
+    y = (additive(frame) > 0).astype(int)
+    encode = make_column_transformer(
+        (OneHotEncoder(), ["colour", "size"]), ("passthrough", ["age", "income"])
+    )  # drops "noise"
+    network = MLPClassifier((16,), max_iter=60, random_state=0, tol=1e-2).fit(encode.fit_transform(frame), y)
+    model = make_pipeline(encode, network)
+    explanation = TExplainer(model, frame, attribution=attribution)(frame[:5])
+    assert explanation.feature_names[4] == "noise"
+    assert np.all(explanation[:, "noise"].values == 0)
+    assert np.all(np.abs(explanation[:, "colour"].values) > 0)
+
+
+@settings(max_examples=5, deadline=None)
+@given(order=st.permutations(COLOURS), names=st.permutations(["p", "b", "zz"]), seed=st.integers(0, 99))
+@pytest.mark.parametrize("attribution", ("sensitivity", "scaled", "contribution"))
+def test_relabelling_and_reordering_levels_change_nothing(attribution, order, names, seed):
+    background, rows = table(30, seed), table(5, seed + 1)
+    expected = TExplainer(tangled, background, attribution=attribution)(rows).values
+    turned = pd.CategoricalDtype(list(order))
+    reordered = TExplainer(
+        lambda t: tangled(t.astype({"colour": object})),
+        background.astype({"colour": turned}),
+        attribution=attribution,
+    )
+    np.testing.assert_allclose(
+        reordered(rows.astype({"colour": turned})).values, expected, rtol=1e-9, atol=1e-12
+    )
+    new = dict(zip(COLOURS, names, strict=True))
+    old = {v: k for k, v in new.items()}
+    relabelled = TExplainer(
+        lambda t: tangled(t.assign(colour=t["colour"].map(old))),
+        background.assign(colour=background["colour"].map(new)),
+        attribution=attribution,
+    )
+    np.testing.assert_allclose(
+        relabelled(rows.assign(colour=rows["colour"].map(new))).values, expected, rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("attribution", ("sensitivity", "scaled", "contribution"))
+def test_one_hot_and_native_encodings_of_one_model_agree(attribution):
+    frame = table(200)
+    y = (tangled(frame) > 0).astype(int)
+    wide = pd.get_dummies(frame, columns=["colour", "size"], dtype=float)
+    logistic = LogisticRegression().fit(wide, y)
+    encode = make_column_transformer(
+        ("passthrough", ["age", "income"]), (OneHotEncoder(sparse_output=False), ["colour", "size"])
+    ).fit(frame)
+    native = make_pipeline(encode, LogisticRegression().fit(encode.transform(frame), y))
+    one = TExplainer(logistic, wide, attribution=attribution)(wide[:20])
+    other = TExplainer(native, frame, attribution=attribution)(frame[:20])
+    assert set(one.feature_names) == set(frame.columns) and one.values.shape == (20, 4)
+    for name in frame.columns:
+        np.testing.assert_allclose(one[:, name].values, other[:, name].values, rtol=1e-6, atol=1e-7)
+    assert list(one[:, "colour"].data) == frame["colour"][:20].tolist()
+
+
+@pytest.mark.parametrize("attribution", ("sensitivity", "contribution"))
+@pytest.mark.parametrize("declare", ({"flag": ["flag"]}, ["flag"], {"flag": "nominal"}), ids=str)
+def test_a_binary_column_in_a_linear_model_gets_what_its_coefficient_says(attribution, declare):
+    random = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": random.normal(size=80), "flag": (random.random(80) < 0.3).astype(int)})
+    linear = LinearRegression().fit(frame, 3 * frame["x"] - 1.7 * frame["flag"])
+    as_number = TExplainer(linear, frame, attribution=attribution, categorical=())(frame).values
+    as_category = TExplainer(linear, frame, attribution=attribution, categorical=declare)(frame).values
+    if declare == {"flag": "nominal"} and attribution == "sensitivity":
+        # without an order there is no direction: each row's own level against the other one
+        as_number[:, 1] *= np.where(frame["flag"] == 1, 1, -1)
+    np.testing.assert_allclose(as_category, as_number, rtol=1e-9, atol=1e-12)
+
+
+def test_scaled_is_the_coefficient_times_the_spread_of_a_binary_column():
+    random = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": random.normal(size=80), "flag": random.random(80) < 0.3})
+    linear = LinearRegression().fit(frame, 3 * frame["x"] - 1.7 * frame["flag"])
+    explainer = TExplainer(linear, frame, attribution="scaled")
+    assert "flag (seen by its dtype)" in repr(explainer)
+    np.testing.assert_allclose(explainer(frame)[:, "flag"].values, -1.7 * frame["flag"].std(ddof=0))
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 999))
+def test_swap_contributions_of_an_additive_model_add_up(seed):
+    background, rows = table(50, seed), table(7, seed + 1)
+    explanation = TExplainer(additive, background, attribution="contribution")(rows)
+    np.testing.assert_allclose(
+        explanation.values.sum(axis=1), additive(rows) - additive(background).mean(), atol=1e-9
+    )
+    np.testing.assert_allclose(explanation.diagnostics.completeness, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("batch_rows", (1, 7, 50))
+def test_chunks_change_no_bit(batch_rows):
+    background, rows = table(30), table(5, seed=1)
+    whole = TExplainer(tangled, background)(rows)
+    parts = TExplainer(tangled, background, batch_rows=batch_rows)(rows)
+    np.testing.assert_array_equal(whole.values, parts.values)
+
+
+# ---------------------------------------------------------------- order, and the company of other features
+
+
+def ordered(rows: int = 50) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    grade = pd.Categorical.from_codes(
+        random.integers(0, 4, rows), ["low", "mid", "high", "top"], ordered=True
+    )
+    return pd.DataFrame({"x": random.normal(size=rows), "grade": grade})
+
+
+def test_ordered_levels_use_their_neighbours():
+    frame, worth = ordered(), np.array([0.0, 1.0, 4.0, 9.0])
+    explanation = TExplainer(lambda t: t["x"].to_numpy() + worth[t["grade"].cat.codes], frame)(frame)
+    slope = np.array([1.0, 2.0, 4.0, 5.0])  # (1-0)/1, (4-0)/2, (9-1)/2, (9-4)/1
+    np.testing.assert_allclose(explanation[:, "grade"].values, slope[frame["grade"].cat.codes])
+    share = TExplainer(
+        lambda t: worth[t["grade"].cat.codes],
+        frame,
+        attribution="contribution",
+        categorical={"grade": "nominal"},
+    )(frame)
+    np.testing.assert_allclose(
+        share[:, "grade"].values, worth[frame["grade"].cat.codes] - worth[frame["grade"].cat.codes].mean()
+    )
+
+
+def test_numbered_levels_keep_their_distances():
+    frame = pd.DataFrame({"x": np.linspace(0, 1, 40), "rooms": np.tile([1, 2, 5, 9], 10)})
+    explainer = TExplainer(lambda t: 3.0 * np.asarray(t)[:, 1], frame, categorical={"rooms": "ordinal"})
+    np.testing.assert_allclose(explainer(frame)[:, "rooms"].values, 3.0)
+
+
+def test_conditional_frequencies_come_from_the_nearest_rows():
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.normal(-5, 1, 40), random.normal(5, 1, 40)])
+    level = np.array(["a", "b"] * 20 + ["c", "d"] * 20)
+    background = pd.DataFrame({"x": x, "kind": level})
+    worth = {"a": 1.0, "b": 3.0, "c": 10.0, "d": 30.0}
+    model = lambda t: t["kind"].map(worth).to_numpy(dtype=float)  # noqa: E731
+    rows = pd.DataFrame({"x": [-5.0, 5.0], "kind": ["a", "d"]})
+    near = TExplainer(model, background, attribution="contribution", category_neighbours=30)(rows)
+    share = [
+        (level[np.argsort(np.abs(x - at), kind="stable")[:30]] == own).mean()
+        for at, own in ((-5, "b"), (5, "c"))
+    ]
+    np.testing.assert_allclose(near[:, "kind"].values, [share[0] * (1 - 3), share[1] * (30 - 10)])
+    far = TExplainer(model, background, attribution="contribution")(rows)
+    np.testing.assert_allclose(far[:, "kind"].values, [1 - 11, 30 - 11])
+
+
+# ---------------------------------------------------------------- unseen, absent and missing levels
+
+
+def test_an_unknown_level_is_refused_with_its_name_and_a_remedy():
+    explainer = TExplainer(additive, table())
+    with pytest.raises(InputError, match=r"row 1: level 'green' of column 'colour' is unknown.*Add a row"):
+        explainer(table(3).assign(colour=["red", "green", "blue"]))
+    wide = pd.get_dummies(table(), dtype=float)
+    explainer = TExplainer(lambda t: np.asarray(t).sum(axis=1), wide)
+    with pytest.raises(
+        InputError, match=r"row 0: the one-hot columns .*a combination the background does not hold"
+    ):
+        explainer(wide[:2].assign(colour_red=1.0, colour_blue=1.0))
+
+
+def test_a_level_absent_from_the_background_is_compared_with_those_present():
+    kinds = pd.CategoricalDtype(["a", "b", "new"])
+    background = pd.DataFrame(
+        {"x": np.linspace(0, 1, 20), "kind": pd.Categorical(["a", "b"] * 10, dtype=kinds)}
+    )
+    worth = {"a": 1.0, "b": 3.0, "new": 10.0}
+    model = lambda t: t["x"].to_numpy() + t["kind"].astype(object).map(worth).to_numpy(dtype=float)  # noqa: E731
+    row = pd.DataFrame({"x": [0.5], "kind": pd.Categorical(["new"], dtype=kinds)})
+    for attribution in ("contribution", "sensitivity"):
+        explanation = TExplainer(model, background, attribution=attribution)(row)
+        assert explanation[0, "kind"].values == pytest.approx(8.0)
+    assert explanation.categories["kind"].levels == ("a", "b")  # never swapped in where the data has none
+
+
+def test_levels_of_the_training_table_are_known_too():
+    frame = table(80)
+    explainer = TExplainer(additive, frame[frame["colour"] != "red"], training=(frame, None))
+    assert np.isfinite(explainer(frame).values).all()
+
+
+def test_a_missing_level_is_a_level_of_its_own():
+    frame = table(40)
+    frame.loc[:9, "colour"] = None
+    model = lambda t: t["colour"].map(COLOUR).fillna(7.0).to_numpy(dtype=float) + t["age"].to_numpy()  # noqa: E731
+    explanation = TExplainer(model, frame, attribution="contribution")(frame)
+    assert explanation.categories["colour"].levels == (*COLOURS, None)
+    assert explanation.categories["colour"].frequencies[-1] == 0.25
+    worth = frame["colour"].map(COLOUR).fillna(7.0).to_numpy(dtype=float)
+    np.testing.assert_allclose(explanation[:, "colour"].values, worth - worth.mean(), atol=1e-9)
+
+
+def test_a_missing_level_the_model_refuses_leaves_the_other_rows_explained():
+    frame = table(200)
+    model = make_pipeline(
+        make_column_transformer(("passthrough", ["age", "income"]), (OneHotEncoder(), ["colour", "size"])),
+        LogisticRegression(),
+    ).fit(frame, additive(frame) > 0)
+    rows = table(3, seed=5).assign(colour=["red", None, "blue"])
+    with pytest.warns(UndefinedRowsWarning, match="'colour' is nan and the model does not take missing"):
+        explanation = TExplainer(model, frame)(rows)
+    assert list(explanation.diagnostics.verdict == "undefined") == [False, True, False]
+    assert np.isfinite(explanation.values[[0, 2]]).all()
+
+
+def test_several_outputs_and_the_predicted_class():
+    frame = table(150)
+    three = np.digitize(additive(frame), [-1, 2])
+    model = make_pipeline(
+        make_column_transformer(("passthrough", ["age", "income"]), (OneHotEncoder(), ["colour", "size"])),
+        LogisticRegression(),
+    ).fit(frame, three)
+    every = TExplainer(model, frame)(frame[:10])
+    own = TExplainer(model, frame, output="predicted")(frame[:10])
+    assert every.values.shape == (10, 4, 3) and every.categories["size"].effects.shape == (10, 4, 3)
+    pick = own.diagnostics.predicted_class
+    np.testing.assert_array_equal(own.values, every.values[np.arange(10), :, pick])
+    effects = every.categories["size"].effects[np.arange(10), :, pick]
+    np.testing.assert_array_equal(own.categories["size"].effects[:, :, 0], effects)
