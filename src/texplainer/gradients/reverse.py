@@ -80,8 +80,9 @@ def _check_slopes(values: Array, predictor: Predictor, sample: Array, sigma: Arr
     It catches what values cannot show: a rounding or a detached tensor inside the model, whose
     automatic derivative is 0 or a convention.
     """
-    direction = np.cos(np.sqrt(2) * np.arange(1, len(sigma) + 1))  # irrational ratios: no two move in step
-    move = PROBE[predictor.dtype.itemsize] * sigma * direction / np.linalg.norm(direction)
+    # irrational ratios, so that no two coordinates move in step; categories cannot move
+    direction = np.where(predictor.schema.numeric, np.cos(np.sqrt(2) * np.arange(1, len(sigma) + 1)), 0.0)
+    move = PROBE[predictor.dtype.itemsize] * sigma * direction / max(float(np.linalg.norm(direction)), 1e-300)
     ahead, behind = predictor(sample + move), predictor(sample - move)
     expected = (ahead - behind) / 2
     found = np.einsum("rfo,f->ro", values, move)
