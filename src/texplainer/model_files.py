@@ -8,6 +8,7 @@ A model can also be a function of an importable module, written `package.module:
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from texplainer import fingerprints
+from texplainer import fingerprints, ubjson
 from texplainer.errors import InputError
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -137,6 +138,8 @@ def _skops(path: Path, consent: Consent) -> Any:
 
 def _xgboost(path: Path, _: Consent) -> Any:
     _starts_with(path, b"{")
+    check = ubjson.check if path.suffix.lower() == ".ubj" else json.loads
+    check(path.read_bytes())  # XGBoost crashes on a file that ends early
     import xgboost
 
     return xgboost.Booster(model_file=path)

@@ -57,19 +57,18 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+_EPILOG = """\b
+A first round, in an empty folder:
+  texplainer datasets iris -o iris.csv --model iris.skops
+  texplainer explain iris.skops iris.csv -o result.parquet
+  texplainer verify result.parquet --model iris.skops --data iris.csv
+"""
+
+
+@click.group(cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="texplainer")
 def group() -> None:
-    r"""Deterministic, Taylor-based explanations of any tabular model's predictions, with error bars.
-
-    \b
-    A first round, in an empty folder:
-      texplainer datasets iris -o iris.csv --model iris.skops
-      texplainer explain iris.skops iris.csv -o result.parquet
-      texplainer verify result.parquet --model iris.skops --data iris.csv
-    """
+    """Deterministic, Taylor-based explanations of any tabular model's predictions, with error bars."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -73,7 +73,7 @@ def _train(found: Any, path: Path) -> None:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     kind = MLPClassifier if found.task == "classification" else MLPRegressor
-    network = kind(hidden_layer_sizes=(16,), solver="lbfgs", alpha=1e-2, max_iter=500, random_state=0)
+    network = kind(hidden_layer_sizes=(16,), solver="lbfgs", alpha=0.3, max_iter=500, random_state=0)
     X = found.frame("train", encoded=True)
     network.fit(X, found.y_train)
     skops.io.dump(network, path)

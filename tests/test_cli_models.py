@@ -1,0 +1,77 @@
+"""The real command, on files of the real libraries: the values of the Python API, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import model_shelf
+import numpy as np
+import pandas as pd
+import pytest
+
+import texplainer as tx
+from texplainer import files, tables
+
+COMMAND = str(Path(sys.executable).with_name("texplainer"))
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("shelf")
+    return folder, model_shelf.fill(folder)
+
+
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *words], cwd=folder, capture_output=True, text=True, env=os.environ | {"COLUMNS": "80"}
+    )
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", model_shelf.SHELF)
+def test_every_model_format_gives_the_values_of_the_python_api(shelf: Any, name: str) -> None:
+    folder, models = shelf
+    extra = model_shelf.SHELF[name][1]
+    out = f"{name.replace(':', '_')}.parquet"
+    done = call(folder, "explain", name, "data.csv", "-o", out, *extra)
+    assert done.returncode == 0, done.stderr
+    loaded = files.load(folder / out)
+    X = pd.read_csv(folder / "data.csv")[model_shelf.NAMES]
+    picks = tables.sample(tables.survey(folder / "data.csv"), model_shelf.NAMES)
+    expected = tx.TExplainer(models[name], X.iloc[picks])(X)
+    for array in ("values", "predictions", "gradient", "error", "data", "base_values"):
+        assert same_bits(loaded.arrays[array], expected.arrays[array]), array
+    assert loaded.feature_names == tuple(model_shelf.NAMES)
+    assert (loaded.arrays["verdict"] == expected.arrays["verdict"]).all()
+    assert ("pickle" in done.stderr) == name.endswith((".pkl", ".joblib"))
+
+
+@pytest.mark.parametrize("data", ["data.csv", "data.parquet", "data.arrow", "data.jsonl"])
+@pytest.mark.parametrize("out", ["npz", "parquet", "arrow", "feather", "csv", "jsonl"])
+def test_every_table_format_in_and_out_gives_the_same_values(
+    shelf: Any, data: str, out: str, tmp_path: Path, capfd: Any
+) -> None:
+    folder, models = shelf
+    result = tmp_path / f"result.{out}"
+    run(["explain", str(folder / "model.skops"), str(folder / data), "-o", str(result)])
+    X = model_shelf.features()[0]
+    expected = tx.TExplainer(models["model.skops"], X)(X)
+    loaded = files.load(result)
+    assert same_bits(loaded.values, expected.values)
+    assert same_bits(loaded.predictions, expected.predictions)
+
+
+def run(words: list[str]) -> int:
+    """The command in this process, for the many small cases."""
+    from texplainer.cli import main
+
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    return int(left.value.code or 0)
