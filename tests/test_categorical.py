@@ -121,6 +121,13 @@ def test_an_unused_category_gets_exactly_zero(attribution):
     assert np.all(np.abs(explanation[:, "colour"].values) > 0)
 
 
+def test_a_difference_within_the_model_s_rounding_is_no_effect():
+    def model(frame):  # matrix products round a row by its place in the batch
+        return 1.0 + frame["age"].to_numpy() ** 2 + np.finfo(float).eps * (np.arange(len(frame)) % 3)
+
+    assert np.all(TExplainer(model, table())(table(5))[:, ["colour", "size"]].values == 0)
+
+
 @settings(max_examples=5, deadline=None)
 @given(order=st.permutations(COLOURS), names=st.permutations(["p", "b", "zz"]), seed=st.integers(0, 99))
 @pytest.mark.parametrize("attribution", ("sensitivity", "scaled", "contribution"))
