@@ -77,14 +77,14 @@ def _draw(ax: Axes, bars: pick.Bars, colours: list[str]) -> None:
     at = np.arange(len(bars.values))[::-1]
     drawn = ax.barh(at, bars.values, height=0.62, color=colours, zorder=2)
     style.dress(drawn, bars)
-    style.lines_of(ax, bars.names)
+    style.lines_of(ax, bars.names, bars.details)
 
 
 def _labels(ax: Axes, values: np.ndarray, reach: np.ndarray, *, signed: bool) -> None:
     far = np.abs(values) + reach
     low = -far[values < 0].max(initial=0.0)
     high = far[values >= 0].max(initial=0.0)
-    room = 0.2 * max(high - low, 1e-12)
+    room = style.room(ax, (low < 0) + (high > 0)) * max(high - low, 1e-12)
     ax.set_xlim(low - room * (low < 0), high + room * (high > 0 or low == 0))
     gap = 0.012 * (high - low)
     for line, value in enumerate(values):

@@ -106,7 +106,7 @@ def _words(rows: int, fragile: int) -> str:
 
 def _key(ax: Axes) -> None:
     """A slim colour bar at the right edge."""
-    bar = ax.inset_axes((1.02, 0.1, 0.015, 0.8))
+    bar = ax.inset_axes((1.03, 0.1, 0.02, 0.8))
     bar.imshow(np.linspace(1, 0, 64)[:, None], aspect="auto", cmap=style.LOW_HIGH, extent=(0, 1, 0, 1))
     bar.set_xticks([])
     bar.set_yticks([0, 1], ["low", "high"])

@@ -50,7 +50,7 @@ def category_effects(
     ax.axvline(0, color=style.GREY, lw=0.8, zorder=1)
     hidden = len(category.levels) - len(order)
     style.heading(ax, style.shorten(name) + (f", without {hidden} rarer levels" if hidden else ""))
-    style.label_axes(ax, f"change of the {pick.what(explanation)} if the level were this one")
+    style.label_axes(ax, f"change of {pick.what(explanation)} if the level were this one")
     return ax
 
 
@@ -76,7 +76,7 @@ def _bars(ax: Axes, at: np.ndarray, effects: np.ndarray, own: np.ndarray) -> Non
     ax.barh(at, np.nan_to_num(effects), height=0.62, color=style.sign_colours(effects), zorder=2)
     ax.plot(np.zeros(own.sum()), at[own], "D", color=style.INK, ms=5, zorder=3)
     low, high = min(0.0, np.nanmin(effects)), max(0.0, np.nanmax(effects))
-    room = 0.2 * max(high - low, 1e-12)
+    room = style.room(ax, 1 + (low < 0)) * max(high - low, 1e-12)
     ax.set_xlim(low - room * (low < 0), high + room)
     for y, value, here in zip(at, effects, own, strict=True):
         words = "its own level" if here else "not tried" if np.isnan(value) else style.amount(value)

@@ -16,8 +16,8 @@ def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -
     """Draw one row's attributions along one line, meeting at f(x) (g(x) for slopes).
 
     Arrows that raise the value come from the left, those that lower it from the right, the greatest
-    next to the meeting point; the greatest are named. Hatched arrows stand on a kink or jump; grey is what the
-    attributions leave over.
+    next to the meeting point; the greatest are named. Hatched arrows stand on a kink or jump; grey is
+    what the attributions leave over.
 
     Parameters
     ----------
@@ -69,20 +69,28 @@ def _arrows(ax: Axes, bars: pick.Bars, chosen: np.ndarray, end: float, side: int
         ax.add_patch(arrow)
         if place < LABELS:
             # the outermost name stands highest, so that no line crosses a name
-            middle, height = float(at + far) / 2, -0.55 - 0.72 * (min(LABELS, len(chosen)) - 1 - place)
-            ax.plot([middle, middle], [0, height + 0.12], color=colour, lw=0.8)
-            words = f"{bars.names[i]}  {style.amount(float(bars.values[i]))}"
-            text = ax.text(
-                middle,
-                height,
-                words,
-                ha="right" if side < 0 else "left",
-                va="top",
-                fontsize=style.SIZE - 0.5,
-                color=colour,
+            height = -0.55 - 0.72 * (min(LABELS, len(chosen)) - 1 - place)
+            _name(
+                ax, float(at + far) / 2, height, bars.names[i], bars.details[i], float(bars.values[i]), colour
             )
-            style.literal([text])
         at = far
+
+
+def _name(ax: Axes, x: float, y: float, name: str, detail: str, value: float, colour: str) -> None:
+    """A name hung below its arrow, outwards, cut to the room there is."""
+    low, high = ax.get_xlim()
+    left = value > 0
+    room = (x - low if left else high - x) / (high - low) * ax.bbox.width  # pixels
+    letter = 0.62 * style.SIZE * ax.figure.dpi / 72
+    letters = int(room / letter) - len(style.amount(value)) - len(detail) - 2
+    if letters < 4:
+        return
+    ax.plot([x, x], [0, y + 0.12], color=colour, lw=0.8)
+    words = f"{style.shorten(name, letters)}{detail}  {style.amount(value)}"
+    side = "right" if left else "left"
+    text = ax.text(x, y, words, ha=side, va="top", fontsize=style.SIZE - 0.5, color=colour)
+    text.set_in_layout(False)
+    style.literal([text])
 
 
 def _end_words(explanation: Explanation, end: float) -> str:

@@ -55,7 +55,8 @@ def heatmap(explanation: Explanation, *, ax: Axes | None = None, most: int = 10)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.03, pad=0.02, aspect=30)
     bar.ax.tick_params(labelsize=style.SIZE - 0.5, length=0)
     bar.outline.set_visible(False)  # type: ignore[operator]
-    bar.set_label("attribution", fontsize=style.SIZE)
+    if style.letters(ax, 1.0) > 50:  # a phone has no room for it
+        bar.set_label("attribution", fontsize=style.SIZE)
     return ax
 
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explanation import Explanation
-from texplainer.plots.style import GREY, NAME_LENGTH, NEGATIVE, POSITIVE, number, shorten
+from texplainer.plots.style import GREY, NEGATIVE, POSITIVE, number, shorten
 
 #: attributions that are a slope: they do not share out f(x) - E f
 SLOPES = ("sensitivity", "scaled")
 #: attributions that are the gradient times something known, so that its error bound carries over
 LINEAR = (*SLOPES, "contribution")
 WORDS = {
-    "sensitivity": "change of the {what} per unit of the feature",
-    "scaled": "change of the {what} per spread of the feature",
-    "contribution": "share of the {what} above its mean",
-    "integrated": "share of the {what} above its mean",
+    "sensitivity": "change of {what} per unit of the feature",
+    "scaled": "change of {what} per spread of the feature",
+    "contribution": "share of {what} above its mean",
+    "integrated": "share of {what} above its mean",
 }
 
 
@@ -34,6 +34,7 @@ class Bars:
     values: np.ndarray
     errors: np.ndarray  # NaN where no bound is known
     doubtful: np.ndarray  # the model has a kink, a jump or noise there
+    details: tuple[str, ...] = ()  # behind the names: the row's own values
     folded: int = 0  # features summed up in the last of them
     left_over: bool = False  # one more bar stands for what the features do not explain
 
@@ -93,22 +94,17 @@ def doubted_rows(explanation: Explanation) -> np.ndarray:
 
 
 def row_bars(explanation: Explanation, most: int) -> Bars:
-    """The bars of one row: "name = value" labels, the smallest folded into one."""
+    """The bars of one row, the smallest folded into one."""
     explanation = one_row(explanation)
     data = explanation.arrays["data"][0]
-    names = [_assigned(name, value) for name, value in zip(explanation.feature_names, data, strict=True)]
     bars = Bars(
-        tuple(names),
+        explanation.feature_names,
         explanation.arrays["values"][0, :, 0],
         value_errors(explanation)[0, :, 0],
         doubtful(explanation)[0],
+        tuple(f" = {number(value)}" for value in data),
     )
     return fold(bars, most)
-
-
-def _assigned(name: str, value: object) -> str:
-    words = f" = {number(value)}"
-    return shorten(name, NAME_LENGTH - len(words)) + words
 
 
 def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
@@ -121,6 +117,7 @@ def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
     return replace(
         bars,
         names=(*bars.names, "left over by the sum"),
+        details=(*bars.details, ""),
         values=np.append(bars.values, left),
         errors=np.append(bars.errors, np.nan),
         doubtful=np.append(bars.doubtful, False),
@@ -135,7 +132,11 @@ def fold(bars: Bars, most: int) -> Bars:
     order = np.argsort(-np.abs(bars.values), kind="stable")
     if len(order) <= most:
         return Bars(
-            tuple(bars.names[i] for i in order), bars.values[order], bars.errors[order], bars.doubtful[order]
+            tuple(bars.names[i] for i in order),
+            bars.values[order],
+            bars.errors[order],
+            bars.doubtful[order],
+            tuple(bars.details[i] for i in order) if bars.details else (),
         )
     kept, rest = order[: most - 1], order[most - 1 :]
     size = np.abs(bars.values[rest])
@@ -144,6 +145,7 @@ def fold(bars: Bars, most: int) -> Bars:
         np.append(bars.values[kept], bars.values[rest].sum()),
         np.append(bars.errors[kept], bars.errors[rest].sum()),
         np.append(bars.doubtful[kept], size[bars.doubtful[rest]].sum() > size.sum() / 2),
+        (*(bars.details[i] for i in kept), "") if bars.details else (),
         len(rest),
     )
 
@@ -164,7 +166,7 @@ def what(explanation: Explanation) -> str:
 
 def meaning(explanation: Explanation) -> str:
     """What a value of this attribution means, for an axis."""
-    words = WORDS.get(explanation.attribution, f"{explanation.attribution} of the {{what}}")
+    words = WORDS.get(explanation.attribution, f"{explanation.attribution} of {{what}}")
     return words.format(what=what(explanation))
 
 

@@ -8,6 +8,7 @@ settings, and names are drawn as they are: a "$" in one starts no formula.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -46,24 +47,40 @@ def tall(lines: int, around: float = 1.1) -> float:
     return around + 0.3 * max(lines, 2)
 
 
+def letters(ax: Axes, share: float) -> int:
+    """How many letters fit into a share of the width of the axes (before names take their part of it)."""
+    return int(share * ax.bbox.width / (0.6 * SIZE * ax.figure.dpi / 72))
+
+
+def room(ax: Axes, sides: int) -> float:
+    """Room for a number beside the bars, on one side or both, as a share of the bars' own range."""
+    number, inner = 7.0, 0.62 * letters(ax, 1.0)
+    return number / max(number, inner - sides * number)
+
+
 def label_axes(ax: Axes, x: str = "", y: str = "") -> None:
-    """Name the axes in small dark letters, literally."""
-    for text in (
-        ax.set_xlabel(x, fontsize=SIZE, color=INK) if x else None,
-        ax.set_ylabel(y, fontsize=SIZE, color=INK) if y else None,
-    ):
-        literal([text] if text is not None else [])
+    """Name the axes in small dark letters, literally, on as many lines as they need."""
+    tall = int(0.95 * letters(ax, 1.0) * ax.bbox.height / ax.bbox.width)
+    for words, set_label, width in ((x, ax.set_xlabel, letters(ax, 0.75)), (y, ax.set_ylabel, tall)):
+        if words:
+            literal([set_label(fill(words, max(16, width)), fontsize=SIZE, color=INK)])
 
 
-def lines_of(ax: Axes, names: Sequence[str]) -> None:
-    """One name a line, the first at the top."""
-    ax.set_yticks(np.arange(len(names))[::-1], [shorten(name) for name in names])
+def lines_of(ax: Axes, names: Sequence[str], details: Sequence[str] = ()) -> None:
+    """One name a line, the first at the top; names are shortened, the details behind them are not."""
+    most = min(NAME_LENGTH, max(14, letters(ax, 0.46)))
+    words = [
+        shorten(name, max(8, most - len(detail))) + detail
+        for name, detail in zip(names, details or [""] * len(names), strict=True)
+    ]
+    ax.set_yticks(np.arange(len(names))[::-1], words)
     literal(ax.get_yticklabels())
     ax.set_ylim(-0.7, len(names) - 0.3)
 
 
 def heading(ax: Axes, words: str, warn: bool = False) -> None:
     """A line above the picture."""
+    words = fill(words, max(20, letters(ax, 0.75)))
     literal([ax.set_title(words, fontsize=SIZE, color=WARNING if warn else INK, loc="left")])
 
 

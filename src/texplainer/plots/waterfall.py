@@ -42,7 +42,7 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     drawn = ax.barh(at, bars.values, left=starts, height=0.62, color=bars.colours, zorder=2)
     style.dress(drawn, bars)
     style.whiskers(ax, ends, bars.errors, float(np.ptp([*starts, *ends])))
-    style.lines_of(ax, bars.names)
+    style.lines_of(ax, bars.names, bars.details)
     _frame(ax, starts, ends)
     _labels(ax, ends, bars.values, bars.errors)
     _landmarks(ax, base, ends[0], prediction, shares)
@@ -53,7 +53,7 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
 def _frame(ax: Axes, starts: np.ndarray, ends: np.ndarray) -> None:
     """Limits with room for the labels, and lines from the head of each bar to the foot of the next."""
     points = np.concatenate([starts, ends])
-    room = 0.24 * max(np.ptp(points), 1e-12 + 1e-6 * abs(points[0]))
+    room = style.room(ax, 2) * max(np.ptp(points), 1e-12 + 1e-6 * abs(points[0]))
     ax.set_xlim(points.min() - room, points.max() + room)
     ax.set_ylim(-1.5, len(ends) + 0.4)
     for line, start in enumerate(starts[:-1]):

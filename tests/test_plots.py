@@ -1,0 +1,312 @@
+"""The numbers that the plots' artists carry: lengths, order, labels, marks."""
+
+from __future__ import annotations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+from plot_subjects import categorical, made, searched
+
+from texplainer import plots
+from texplainer.errors import InputError
+from texplainer.plots import pick, style
+from texplainer.plots.beeswarm import pile, ranks, thin
+
+LOCAL = (plots.waterfall, plots.force)
+GLOBAL = (plots.bar, plots.beeswarm, plots.heatmap, plots.decision)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def widths(ax):
+    return np.array([bar.get_width() for bar in ax.patches])
+
+
+def labels(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_waterfall_stacks_from_base_to_prediction():
+    explanation = made()[0]
+    ax = plots.waterfall(explanation)
+    values = explanation.values
+    order = np.argsort(-np.abs(values), kind="stable")
+    np.testing.assert_allclose(widths(ax), values[order])
+    starts = np.array([bar.get_x() for bar in ax.patches])
+    assert starts[-1] == pytest.approx(explanation.base_values)
+    assert starts[0] + widths(ax)[0] == pytest.approx(explanation.predictions)
+    np.testing.assert_allclose(
+        starts[:-1], (starts + widths(ax))[1:]
+    )  # each bar starts where the lower ended
+    assert labels(ax)[0].startswith(explanation.feature_names[order[0]])
+    words = [text.get_text() for text in ax.texts]
+    assert f"E f(X) = {style.amount(float(explanation.base_values), False)}" in words
+
+
+def test_waterfall_shows_what_the_sum_leaves_over():
+    explanation = made()[0]
+    explanation.arrays["predictions"][:] += 0.5
+    ax = plots.waterfall(explanation)
+    assert labels(ax)[-1] == "left over by the sum"
+    assert widths(ax)[-1] == pytest.approx(0.5)
+    assert matplotlib.colors.same_color(ax.patches[-1].get_facecolor(), style.GREY)
+
+
+def test_waterfall_of_slopes_ends_at_the_surrogate_and_marks_the_prediction():
+    explanation = made(attribution="sensitivity")[0]
+    ax = plots.waterfall(explanation)
+    words = " ".join(text.get_text() for text in ax.texts)
+    end = float(explanation.base_values + explanation.values.sum())
+    assert f"g(x) = {style.amount(end, False)}" in words
+    assert f"f(x) = {style.amount(float(explanation.predictions), False)}" in words
+    assert "left over" not in " ".join(labels(ax))
+
+
+def test_bars_are_hatched_on_a_kink_and_carry_their_error():
+    explanation = made()[0]
+    for draw in (plots.waterfall, plots.bar):
+        ax = draw(explanation)
+        hatched = {
+            label for label, bar in zip(labels(ax), ax.patches, strict=True) if bar.get_hatch() == style.HATCH
+        }
+        assert {label.split(" = ")[0] for label in hatched} == {"age"}
+        (whiskers,) = [c for c in ax.containers if hasattr(c, "has_xerr") and c.has_xerr]
+        segments = np.array(whiskers.lines[2][0].get_segments())
+        np.testing.assert_allclose(np.ptp(segments[:, :, 0], axis=1) / 2, 0.1 * np.abs(widths(ax)))
+
+
+def test_fragile_rows_say_why():
+    ax = plots.waterfall(made()[3])
+    assert ax.get_title(loc="left") == "fragile: kink in 'age'"
+    assert plots.waterfall(made()[0]).get_title(loc="left") == ""
+
+
+def test_global_bar_has_means_and_the_middle_half():
+    explanation = made()
+    ax = plots.bar(explanation)
+    size = np.abs(explanation.values)
+    order = np.argsort(-size.mean(axis=0), kind="stable")
+    np.testing.assert_allclose(widths(ax), size.mean(axis=0)[order])
+    (lines,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    ends = np.array(lines.get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends.T, np.quantile(size[:, order], [0.25, 0.75], axis=0))
+    assert ax.get_title(loc="left") == "40 rows, 2 fragile"
+
+
+@pytest.mark.parametrize("features", [13, 500])
+def test_many_features_are_folded_without_loss(features):
+    explanation = made(features=features)
+    ax = plots.bar(explanation[0])
+    assert labels(ax)[-1] == f"the other {features - 9}"
+    assert widths(ax).sum() == pytest.approx(explanation[0].values.sum())
+    ax = plots.bar(explanation)
+    assert widths(ax).sum() == pytest.approx(np.abs(explanation.values).mean(axis=0).sum())
+    assert f"the other {features - 9}" in labels(plots.beeswarm(explanation))
+    assert f"the other {features - 11}" in labels(plots.decision(explanation))
+
+
+def test_force_arrows_are_as_long_as_the_values():
+    explanation = made()[0]
+    ax = plots.force(explanation)
+    lengths = {}
+    for arrow in ax.patches:
+        name, value = arrow.get_gid().split("|")
+        x = arrow.get_xy()[:, 0]
+        lengths[name] = np.ptp(x)
+        assert lengths[name] == pytest.approx(abs(float(value)))
+    assert len(lengths) == 6
+    up = sum(v for v in explanation.values if v > 0)
+    left = min(arrow.get_xy()[:, 0].min() for arrow in ax.patches)
+    assert left == pytest.approx(float(explanation.predictions) - up)
+
+
+def test_beeswarm_dots_stand_at_their_values():
+    explanation = made()
+    ax = plots.beeswarm(explanation)
+    order = np.argsort(-np.abs(explanation.values).mean(axis=0), kind="stable")
+    dots = [c for c in ax.collections if len(c.get_offsets()) == 40]
+    for line, (collection, feature) in enumerate(zip(dots, order, strict=True)):
+        offsets = np.asarray(collection.get_offsets())
+        np.testing.assert_allclose(np.sort(offsets[:, 0]), np.sort(explanation.values[:, feature]))
+        assert np.all(np.abs(offsets[:, 1] - (len(order) - 1 - line)) < 0.5)
+        assert np.sum(np.asarray(collection.get_linewidths()) > 0) == 2  # the fragile rows' rims
+
+
+def test_beeswarm_thins_100_000_rows_the_same_way_every_time():
+    values = np.random.default_rng(0).normal(size=100_000)
+    kept = thin(values)
+    assert len(kept) == 2000
+    np.testing.assert_array_equal(kept, thin(values))
+    assert values[kept].min() == values.min() and values[kept].max() == values.max()
+    np.testing.assert_allclose(
+        np.quantile(values[kept], [0.1, 0.5, 0.9]), np.quantile(values, [0.1, 0.5, 0.9]), atol=5e-3
+    )
+
+
+def test_piles_keep_equal_values_apart():
+    heights = pile(np.zeros(9), 1.0)
+    assert len(np.unique(heights)) == 9 and np.abs(heights).max() <= 0.5
+    np.testing.assert_array_equal(ranks(np.array([3.0, np.nan, 1.0, 2.0])), [1.0, np.nan, 0.0, 0.5])
+    np.testing.assert_array_equal(ranks(np.array(["b", None, "a"], dtype=object)), [1.0, np.nan, 0.0])
+
+
+def test_heatmap_sorts_rows_by_prediction_and_marks_fragile_ones():
+    explanation = made()
+    ax = plots.heatmap(explanation)
+    order = np.argsort(explanation.predictions, kind="stable")
+    features = np.argsort(-np.abs(explanation.values).mean(axis=0), kind="stable")
+    np.testing.assert_allclose(ax.images[0].get_array(), explanation.values[order][:, features].T)
+    (marks,) = [line for line in ax.lines if line.get_gid() == "fragile"]
+    np.testing.assert_array_equal(marks.get_xdata(), np.nonzero(np.isin(order, [3, 23]))[0])
+
+
+@pytest.mark.parametrize(
+    ("attribution", "name"), [("contribution", "values"), ("sensitivity", "predictions")]
+)
+def test_scatter_draws_the_slope_through_each_point(attribution, name):
+    explanation = made(attribution=attribution)
+    ax = plots.scatter(explanation, "income")
+    (lines,) = [c for c in ax.collections if c.get_gid() == "slopes"]
+    ends = np.array(lines.get_segments())  # (rows, 2, 2)
+    slope = np.diff(ends[:, :, 1])[:, 0] / np.diff(ends[:, :, 0])[:, 0]
+    np.testing.assert_allclose(slope, -0.5)
+    middle = ends.mean(axis=1)
+    y = getattr(explanation, name)
+    np.testing.assert_allclose(middle[:, 0], explanation.data[:, 1])
+    np.testing.assert_allclose(middle[:, 1], y if y.ndim == 1 else y[:, 1])
+
+
+def test_decision_paths_lead_from_base_to_prediction():
+    explanation = made()
+    ax = plots.decision(explanation)
+    (paths,) = [c for c in ax.collections if c.get_gid() == "paths"]
+    ends = np.array([path[[0, -1], 0] for path in paths.get_segments()])
+    np.testing.assert_allclose(ends[:, 0], explanation.base_values)
+    np.testing.assert_allclose(ends[:, 1], explanation.predictions)
+
+
+def test_category_effects_of_one_row_and_of_many():
+    explanation = categorical()
+    ax = plots.category_effects(explanation[0])
+    levels = [label.split(" (")[0] for label in labels(ax)]
+    effect = dict(zip(levels, widths(ax), strict=True))
+    own = explanation.data[0, 1]
+    assert effect[own] == 0 and any(text.get_text() == "its own level" for text in ax.texts)
+    assert effect["green"] - effect["red"] == 1
+    ax = plots.category_effects(explanation, "colour")
+    medians = np.asarray(ax.collections[-1].get_offsets())[:, 0]
+    codes = explanation.values[:, 1] + 1
+    np.testing.assert_allclose(np.sort(medians), np.sort([np.median(level - codes) for level in range(3)]))
+    with pytest.raises(InputError, match=r"feature='size' has no category effects.*colour"):
+        plots.category_effects(explanation, "size")
+
+
+def test_step_trace_draws_every_iteration_and_the_chosen_h():
+    explanation = searched()
+    above, below = plots.step_trace(explanation).child_axes
+    tried = [line for line in below.lines if line.get_marker() == "o" and len(line.get_xdata()) > 1]
+    np.testing.assert_allclose(tried[0].get_ydata(), explanation.arrays["trace_h"][0])
+    np.testing.assert_allclose(tried[1].get_ydata(), explanation.arrays["trace_h"][1, :4])
+    assert above.get_yscale() == "log"
+    with pytest.raises(InputError, match="step='paper'"):
+        plots.step_trace(made())
+
+
+def test_stability_boxplot_carries_medians_and_counts_zeros():
+    random = np.random.default_rng(0)
+    scores = {
+        "T": random.lognormal(size=99),
+        "LIME": random.lognormal(3, 1, size=99),
+        "constant": np.zeros(99),
+    }
+    ax = plots.stability_boxplot(scores, "ris")
+    medians = [float(g.split("|")[1]) for g in map(Line2D.get_gid, ax.lines) if g and g.startswith("median")]
+    np.testing.assert_allclose(medians, [np.median(scores["T"]), np.median(scores["LIME"])])
+    assert ax.get_xscale() == "log" and labels(ax) == ["T", "LIME", "constant (99 at 0)"]
+
+
+def test_stability_faithfulness_puts_each_explainer_at_its_place():
+    scores = {"T": {"ris": np.array([1.0, 2, 3]), "pgi": np.array([0.1, 0.2, 0.6])}}
+    scores["other"] = {"ris": np.array([10.0, 20, 30]), "pgi": np.zeros(3)}
+    ax = plots.stability_faithfulness(scores)
+    at = {line.get_gid(): (line.get_xdata()[0], line.get_ydata()[0]) for line in ax.lines}
+    assert at["T"] == pytest.approx((2.0, 0.3)) and at["other"] == pytest.approx((20.0, 0.0))
+    assert ax.xaxis_inverted()  # the stable end is to the right
+
+
+def test_timing_draws_medians_of_runs():
+    ax = plots.timing({"T": {10: [1.0, 2.0, 9.0], 20: 3.0}, "SHAP": {10: 4.0, 20: 8.0}})
+    lines = {line.get_gid(): line.get_ydata() for line in ax.lines}
+    np.testing.assert_array_equal(lines["T"], [2.0, 3.0])
+    assert {text.get_text() for text in ax.texts} == {"T", "SHAP"}
+    with pytest.raises(InputError, match="nothing to draw"):
+        plots.timing({})
+
+
+def test_agreement_of_an_explainer_with_itself_is_one():
+    explanations = {"T": made(), "same": made(), "other": made(seed=5)}
+    for measure in ("feature", "sign", "spearman"):
+        table = np.asarray(plots.agreement(explanations, measure, k=3).images[0].get_array())
+        np.testing.assert_allclose(np.diag(table), 1)
+        assert table[0, 1] == pytest.approx(1) and table[0, 2] < 1
+        np.testing.assert_allclose(table, table.T)
+    with pytest.raises(InputError, match="measure='x' is unknown"):
+        plots.agreement(explanations, "x")
+    with pytest.raises(InputError, match="differ in shape"):
+        plots.agreement({"a": made(), "b": made(rows=3)})
+
+
+@pytest.mark.parametrize("draw", LOCAL)
+def test_local_plots_refuse_many_rows_and_outputs(draw):
+    with pytest.raises(InputError, match=r"40 rows.*explanation\[0\]"):
+        draw(made())
+    with pytest.raises(InputError, match=r"2 outputs \(a, b\).*explanation\[\.\.\., 'a'\]"):
+        draw(made(outputs=("a", "b"))[0])
+
+
+@pytest.mark.parametrize("draw", [*LOCAL, *GLOBAL])
+def test_plots_take_hard_cases_and_the_axes_they_are_given(draw):
+    """All-zero, undefined, two features, names with markup and formulae, given axes."""
+    odd = made(names=("$x^2$ <script>", "b\nc", *"defg"))
+    zero, undefined = made(rows=4), made(rows=4)
+    zero.arrays["values"][:] = 0
+    zero.arrays["gradient"][:] = 0
+    zero.arrays["predictions"][:] = 0.25
+    undefined.arrays["values"][:] = np.nan
+    for explanation in (odd, zero, undefined, made(features=2), made(rows=1)):
+        one = explanation[0] if draw in LOCAL else explanation
+        figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
+        assert draw(one, ax=ax) is ax
+        figure.canvas.draw()  # a formula in a name, or a warning, would raise here
+        assert len(plt.get_fignums()) == 1  # no figure of its own
+        plt.close(figure)
+
+
+def test_a_hundred_thousand_rows_are_drawn():
+    explanation = made(rows=100_000, features=3)
+    for draw in GLOBAL:
+        draw(explanation).figure.canvas.draw()
+    plots.scatter(explanation, 0).figure.canvas.draw()
+
+
+def test_numbers_and_names_for_people():
+    words = [style.number(v) for v in (0.0, 1e-9, 0.01234, 14.25, 4500, -3e8, np.nan, None, "red")]
+    assert words == ["0", "1e−9", "0.0123", "14.2", "4,500", "−3e8", "missing", "missing", "red"]
+    assert [style.amount(v) for v in (0.28, -1.0, 0.0)] == ["+0.280", "−1.00", "+0"]
+    assert style.shorten("abcdefghij", 7) == "abcd…ij" and len(style.shorten("é" * 99)) == style.NAME_LENGTH
+
+
+def test_errors_carry_over_only_where_the_value_is_a_multiple_of_the_gradient():
+    explanation = made()
+    np.testing.assert_allclose(pick.value_errors(explanation)[:, :, 0], 0.1 * np.abs(explanation.values))
+    assert np.isnan(pick.value_errors(made(attribution="integrated"))).all()
