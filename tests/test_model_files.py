@@ -161,17 +161,34 @@ def test_an_exported_program_may_hold_tensors_only(
     assert entry in refused(path, shelf, capfd)
 
 
-def test_a_shape_expression_is_not_evaluated_if_it_is_code(
-    shelf: Path, tmp_path: Path, mark: Path, capfd: Any
+def in_expression(program: str, code: str) -> str:
+    at = program.index('"expr_str": "') + len('"expr_str": "')
+    return program[:at] + code + program[program.index('"', at) :]
+
+
+def in_guard(program: str, code: str) -> str:
+    return json.dumps(json.loads(program) | {"guards_code": [code]})
+
+
+def in_name(program: str, code: str) -> str:
+    return program.replace('"input"', f'"input={code}"')
+
+
+def in_operator(program: str, code: str) -> str:
+    return program.replace("torch.ops.aten.tanh.default", "torch.ops.load_library")
+
+
+@pytest.mark.parametrize("inject", [in_expression, in_guard, in_name, in_operator])
+def test_code_in_the_texts_of_an_exported_program_is_not_executed(
+    shelf: Path, tmp_path: Path, mark: Path, capfd: Any, inject: Any
 ) -> None:
     with zipfile.ZipFile(shelf / "model.pt2") as archive:
         name = next(n for n in archive.namelist() if n.endswith("models/model.json"))
         program = archive.read(name).decode()
-    at = program.index('"expr_str": "') + len('"expr_str": "')
-    code = f"__import__('pathlib').Path('{mark}').touch()"
-    evil = program[:at] + code + program[program.index('"', at) :]
+    evil = inject(program, f"__import__('pathlib').Path('{mark}').touch()")
+    assert evil != program
     path = rewritten(shelf / "model.pt2", tmp_path / "model.pt2", {"models/model.json": evil.encode()})
-    assert "expression" in refused(path, shelf, capfd)
+    assert "forged" in refused(path, shelf, capfd)
     assert not mark.exists()
 
 

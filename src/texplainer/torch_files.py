@@ -2,8 +2,8 @@
 
 `torch.export` archives can hold pickles (weights, constants, example inputs) and compiled libraries,
 and their loader would run them. Here the archive's entries are checked against a list, torch is told
-to read weights only, and the shape expressions of the program, which sympy evaluates, may use only
-the words torch itself writes.
+to read weights only, and the texts of the program that torch evaluates or executes (shape
+expressions, guards, names, operators) may hold only the words torch itself writes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,26 +108,44 @@ def _check_program(path: Path) -> None:
         raise InputError(f"{path} is no exported program, or is damaged ({error}).") from error
 
 
-def _check_json(path: Path, node: Any) -> None:
-    """Walk the program: no pickled payload, no foreign word in an expression."""
+def _check_json(path: Path, node: Any, key: str = "") -> None:
+    """Walk the program: no pickled payload, no text that could be code."""
     if isinstance(node, list):
         for value in node:
-            _check_json(path, value)
+            _check_json(path, value, key)
     elif isinstance(node, dict):
         if node.get("use_pickle"):
             raise InputError(
                 f"{path} holds the pickled tensor {node.get('path_name')!r}; export plain tensors."
             )
-        for key, value in node.items():
-            if key == "expr_str" and isinstance(value, str):
-                words = set(re.findall(r"[^\W\d]\w*", value))
-                strange = {w for w in words - _WORDS if not re.fullmatch(r"[suzif]\d+|unbacked\w*", w)}
-                if strange or re.search(r"\.\s*[^\W\d]|[\[\]{};:@\\]", value):
-                    raise InputError(
-                        f"{path} holds the shape expression {value!r}, which torch does not write."
-                    )
-            else:
-                _check_json(path, value)
+        for name, value in node.items():
+            _check_json(path, value, name)
+    elif isinstance(node, str) and key in _TEXTS and not _TEXTS[key](node):
+        raise InputError(f"{path} holds the {key} {node!r}, which torch does not write. It may be forged.")
+
+
+def _is_expression(text: str) -> bool:
+    """A shape expression as sympy's srepr writes it: known words, numbers, no attribute, no index."""
+    words = {w for w in re.findall(r"[^\W\d]\w*", text) if not re.fullmatch(r"[suzif]\d+|unbacked\w*", w)}
+    return words <= _WORDS and not re.search(r"\.\s*[^\W\d]|[\[\]{};:@\\]", text)
+
+
+def _is_guard(text: str) -> bool:
+    """A condition on the sizes of the inputs, such as L['x'].size()[0] >= 2."""
+    bare = re.sub(r"'\w+'", "", text)
+    return set(re.findall(r"[^\W\d]\w*", bare)) <= {"L", "size", "stride", "dim", "and", "or", "not"}
+
+
+#: texts of the program that torch evaluates, by their key -> whether one is harmless
+_TEXTS: dict[str, Callable[[str], Any]] = {
+    "expr_str": _is_expression,
+    "guards_code": _is_guard,
+    "name": re.compile(r"[\w.]*").fullmatch,
+    "target": re.compile(
+        r"torch\.ops\.(aten|prims|higher_order)\.\w+(\.\w+)?|torch\.sym_\w+"
+        r"|_?operator\.(add|sub|mul|floordiv|truediv|mod|pow|neg|eq|ne|lt|le|gt|ge|and_|or_|getitem)"
+    ).fullmatch,
+}
 
 
 def _frozen(torch: Any, program: Any) -> Any:
