@@ -16,10 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from texplainer import TExplainer, folds
-from texplainer.categorical import groups_of, learn, levels_of
+from texplainer.categorical import learn
 from texplainer.encoders import encoded_columns
 from texplainer.errors import InputError
 from texplainer.metrics.features import features_of
+from texplainer.metrics.neighbourhood import neighbourhood
 
 
 def one_hot_table(rows: int = 60, seed: int = 0) -> pd.DataFrame:
@@ -55,6 +56,18 @@ def test_unnamed_one_hot_columns_are_found_side_by_side():
     assert schema.names == ("x0", "x1", "x2..x4", "x5..x7")
     np.testing.assert_array_equal(schema.wide(rows), array)
     assert schema.levels[2] == ("x2", "x3", "x4")
+
+
+def test_dropped_levels_are_found_but_not_by_chance():
+    random = np.random.default_rng(0)
+    kind = random.integers(0, 4, 100)
+    exclusive = {f"kind_{k}": (kind == k).astype(float) for k in (1, 2, 3)}
+    rare = {"has_boat": np.eye(100)[3], "has_plane": np.eye(100)[50]}
+    frame = pd.DataFrame(exclusive | rare | {"is_a": kind % 2.0, "is_b": (kind > 1) * 1.0})
+    schema, rows, _ = learn(frame, None, None, None)
+    assert schema.names == ("kind", "has_boat", "has_plane", "is_a", "is_b")
+    assert schema.levels[0] == ("1", "2", "3", "none of these")
+    np.testing.assert_array_equal(schema.wide(rows), frame)
 
 
 def test_detection_is_off_when_asked_and_for_a_handful_of_rows():
@@ -244,15 +257,15 @@ def test_bad_declarations_say_what_is_wrong(name):
 # ---------------------------------------------------------------- hooks for the evaluation suite
 
 
-def test_groups_and_codes_fit_the_metrics():
+def test_metrics_move_a_group_as_one_feature():
     frame = one_hot_table().astype(float).assign(job=np.arange(60) % 3)
-    declared = {
-        "Purpose": [c for c in frame if c.startswith("Purpose")],
-        "Flag": ["flag"],
-        "job": "nominal",
-    }
-    schema, _, _ = learn(frame, None, declared, None)
-    groups, levels = groups_of(schema), levels_of(schema)
-    assert groups == {"Purpose": (5, 6, 7)} and levels == {1: (0.0, 1.0), 8: (0.0, 1.0, 2.0)}
-    features = features_of(frame.columns, groups, levels)
+    purpose = tuple(c for c in frame if c.startswith("Purpose"))
+    schema, rows, _ = learn(frame, None, {"Purpose": purpose, "Flag": ["flag"], "job": "nominal"}, None)
+    assert schema.groups == {"Purpose": (5, 6, 7), "Flag": (1,)}
+    wide = schema.wide(rows)
+    levels = {j: len(own) for j, own in schema.inner.levels.items()}
+    features = features_of(schema.inner.names, wide, schema.groups, levels)
     assert features.names[-2:] == ("Purpose", "job") and not features.numeric[[1, 5, 6, 7, 8]].any()
+    away = neighbourhood(wide[:5], lambda r: np.zeros(len(r), int), wide, features, flip_share=0.5).rows
+    cells = away[..., 5:8].reshape(-1, 3)
+    assert np.all(cells.sum(axis=1) == 1) and len(np.unique(cells, axis=0)) == 3

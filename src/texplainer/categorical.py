@@ -311,26 +311,3 @@ def _hardened(inner: Schema, folds: Iterable[Fold]) -> Schema:
     """Mark one-hot columns as categories of their own, with the codes 0 and 1 they already hold."""
     cells = {c: (0.0, 1.0) for fold in folds for c in fold.columns}
     return replace(inner, levels={**cells, **inner.levels})
-
-
-# ---------------------------------------------------------------- for the evaluation suite
-
-
-def groups_of(schema: Schema) -> dict[str, tuple[int, ...]]:
-    """Give the one-hot groups of the user's table, name -> its column indices; a metric moves them as one."""
-    if schema.layout is None:
-        return {}
-    folds = schema.layout.folds.items()
-    return {schema.names[j]: fold.columns for j, fold in folds if len(fold.columns) > 1}
-
-
-def levels_of(schema: Schema) -> dict[int, tuple[float, ...]]:
-    """Give the codes of the category columns of the user's table, column index -> its codes."""
-    own = schema.inner or schema
-    codes = {j: tuple(float(c) for c in range(len(levels))) for j, levels in own.levels.items()}
-    if schema.layout is None:
-        return codes
-    single = [f for f in schema.layout.folds.values() if len(f.columns) == 1]
-    folded = {c for f in schema.layout.folds.values() for c in f.columns}
-    codes = {j: values for j, values in codes.items() if j not in folded}
-    return codes | {f.columns[0]: tuple(f.patterns[:, 0].tolist()) for f in single}

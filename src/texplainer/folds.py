@@ -20,6 +20,8 @@ from texplainer.signatures import Array
 SEPARATORS = ("__", "_", "=", ":", ".", "-", " ")
 #: fewer rows than these make a one-hot structure by chance
 DETECTION_ROWS = 20
+#: expected coincidences of independent columns; that there are none has then a chance of exp(-10)
+CHANCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,8 @@ def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[st
 def detect(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[int, ...]]:
     """Find one-hot groups: 0/1 columns of which exactly one is on in every row.
 
-    Named columns must share a prefix ("Purpose_car", "Purpose_radio"); unnamed ones must stand side by
-    side. Columns that never change, and backgrounds of a few rows, are no evidence.
+    Named columns must share a prefix ("Purpose_car", "Purpose_radio"), and may then all be off; unnamed
+    ones must stand side by side. Columns that never change and a handful of rows are no evidence.
     """
     if len(rows) < DETECTION_ROWS:
         return {}
@@ -179,7 +181,14 @@ def _by_position(rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
 
 
 def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
-    return len(columns) > 1 and bool(np.all(rows[:, list(columns)].sum(axis=1) == 1))
+    """Whether one cell is on in every row; or at most one, by no chance (dropped or missing levels)."""
+    cells = rows[:, list(columns)]
+    on = cells.sum(axis=1)
+    if len(columns) < 2 or on.max() > 1:
+        return False
+    share = cells.mean(axis=0)
+    together = len(rows) * (share.sum() ** 2 - (share**2).sum()) / 2  # expected of independent columns
+    return bool(np.all(on == 1) or together >= CHANCE)
 
 
 def _prefixes(name: str) -> list[str]:

@@ -67,6 +67,12 @@ class Schema:
         return np.array([j not in self.levels for j in range(self.width)])
 
     @property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The folded features: name -> their columns in the wide table, which a metric moves as one."""
+        folded = {} if self.layout is None else self.layout.folds
+        return {self.names[j]: fold.columns for j, fold in folded.items()}
+
+    @property
     def encoded(self) -> bool:
         """Whether the model sees something else than this schema's floats (level names, one-hot cells)."""
         own = any(levels != tuple(range(len(levels))) for levels in self.levels.values())
