@@ -29,7 +29,8 @@ from sklearn.preprocessing import (
 from texplainer import frames, prediction
 from texplainer.errors import InputError
 from texplainer.gradients import Settings, Unsupported, choose, closed_form, finite_difference
-from texplainer.gradients.closed_form_models import ACTIVATIONS, MODELS
+from texplainer.gradients.closed_form_models import MODELS
+from texplainer.gradients.layers import ACTIVATIONS
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(120, 4)) * [1.0, 2.0, 0.5, 1.0] + [0.0, 1.0, 0.0, -1.0]

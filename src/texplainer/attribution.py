@@ -19,6 +19,7 @@ import numpy as np
 from texplainer.background import Background
 from texplainer.gradients import Engine
 from texplainer.prediction import Predictor
+from texplainer.representatives import representatives
 from texplainer.signatures import Array
 
 PATH_NODES = 5
@@ -75,33 +76,6 @@ def integrated(local: Local) -> Attribution:
             values += weight * w * away[:, :, None] * along.values
             evaluations += along.evaluations
     return Attribution(values, evaluations)
-
-
-def representatives(rows: Array, sigma: Array, count: int) -> tuple[Array, Array]:
-    """A few real rows that stand for the background, with their weights (a deterministic k-medoids).
-
-    Starts from quantiles along the direction of greatest variance and takes Lloyd's steps; the row
-    nearest to each mean stands for its cluster.
-    """
-    rows = rows[np.all(np.isfinite(rows), axis=1)]
-    if len(rows) <= count:
-        return rows, np.full(len(rows), 1 / max(1, len(rows)))
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), 5000)).astype(int)]
-    z = (rows - rows.mean(axis=0)) / sigma
-    main = np.linalg.svd(z, full_matrices=False)[2][0]
-    order = np.argsort(z @ main, kind="stable")
-    centres = z[order[((np.arange(count) + 0.5) / count * len(z)).astype(int)]]
-    nearest = np.zeros(len(z), dtype=int)
-    for _ in range(20):
-        distances = (z**2).sum(1)[:, None] - 2 * z @ centres.T + (centres**2).sum(1)
-        nearest = distances.argmin(axis=1)
-        occupied = np.unique(nearest)
-        centres = np.stack([z[nearest == c].mean(axis=0) for c in occupied])
-    distances = (z**2).sum(1)[:, None] - 2 * z @ centres.T + (centres**2).sum(1)
-    nearest = distances.argmin(axis=1)
-    sizes = np.bincount(nearest, minlength=len(centres))
-    kept = sizes > 0
-    return rows[distances.argmin(axis=0)][kept], (sizes / len(z))[kept]
 
 
 ATTRIBUTIONS: dict[str, Callable[[Local], Attribution]] = {

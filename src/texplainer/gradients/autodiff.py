@@ -19,6 +19,7 @@ from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
 
+BLOCK = 2048  # a library's calls cost more than numpy's
 TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
 
 
@@ -34,7 +35,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     raw, how = LIBRARIES[library](predictor.model, predictor.dtype)
     linked = compose(raw, _link(predictor.scale, _columns(raw, background)))
     narrow = 8 if predictor.unit < 1e-10 else 4
-    return reverse.engine(linked, "autodiff", how, predictor, background, settings, TOLERANCE[narrow])
+    return reverse.engine(linked, "autodiff", how, predictor, background, TOLERANCE[narrow], BLOCK)
 
 
 def _columns(raw: Map, background: Array) -> int:

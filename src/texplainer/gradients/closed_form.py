@@ -37,6 +37,5 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         f"{what}, differentiated exactly",
         predictor,
         background,
-        settings,
         PLATT_TOLERANCE if platt else TOLERANCE,
     )

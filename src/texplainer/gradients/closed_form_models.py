@@ -17,6 +17,7 @@ from texplainer.gradients import Unsupported, links
 from texplainer.gradients import closed_form_kernels as machines
 from texplainer.gradients.closed_form_kernels import Scales
 from texplainer.gradients.kernels import dense
+from texplainer.gradients.layers import ACTIVATIONS, network
 from texplainer.gradients.transformers import Map, Pullback, affine, chain, compose, elementwise, from_sklearn
 from texplainer.signatures import Array
 
@@ -83,33 +84,11 @@ def _stochastic_classifier(model: Any) -> Scales:
 # ---------------------------------------------------------------- networks
 
 
-def _relu(z: Array) -> tuple[Array, np.ndarray]:
-    return np.maximum(z, 0.0), z > 0  # a mask, not floats: 1 byte a cell travels back
-
-
-def _tanh(z: Array) -> tuple[Array, Array]:
-    t = np.tanh(z)
-    return t, 1 - t**2
-
-
-ACTIVATIONS: dict[str, Map | None] = {
-    "identity": None,
-    "logistic": links.sigmoid,
-    "tanh": elementwise(_tanh),
-    "relu": elementwise(_relu),
-}
-
-
 def _layers(model: Any) -> Map:
     """All layers up to the last one's scores."""
     if model.activation not in ACTIVATIONS:
         raise Unsupported(f"the activation {model.activation!r} has no derivative in the table.")
-    activation, maps = ACTIVATIONS[model.activation], []
-    for i, (weights, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
-        maps.append(affine(weights, offset))
-        if activation is not None and i < len(model.coefs_) - 1:
-            maps.append(activation)
-    return compose(*maps)
+    return network(model.coefs_, model.intercepts_, ACTIVATIONS[model.activation])
 
 
 def _network_classifier(model: Any) -> Scales:

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.gradients import Engine, Gradient, Settings, Unsupported, spread
+from texplainer.gradients import Engine, Gradient, Unsupported, spread
 from texplainer.gradients.transformers import Map
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
@@ -25,41 +25,55 @@ AGREE = 0.2  # relative difference to a coarse difference quotient that no right
 
 
 def engine(
-    chosen: Map, name: str, why: str, predictor: Predictor, background: Array, settings: Settings, gap: float
+    chosen: Map, name: str, why: str, predictor: Predictor, background: Array, gap: float, block: int = BLOCK
 ) -> Engine:
-    """Check a map against the model, value and slope, and make it an engine; `gap` is relative."""
+    """Check a map against the model, value (to a relative `gap`) and slope, and make it an engine."""
     sigma = spread(background)
     sample = background[np.all(np.isfinite(background), axis=1)]
     sample = sample[:: max(1, len(sample) // CHECK_ROWS)][:CHECK_ROWS]
     if not len(sample):
         raise Unsupported("the background has no complete row to check the derivative with.")
     _check_values(chosen, predictor, sample, gap)
-    values = differentiate(chosen, predictor, sigma, 0.0, sample).values
+    values = differentiate(chosen, predictor, sigma, 0.0, block, sample).values
     _check_slopes(values, predictor, sample, sigma)
     steepest = float(np.abs(values * sigma[:, None]).max(initial=0.0))
-    return Engine(name, why, partial(differentiate, chosen, predictor, sigma, FLOOR * steepest))
+    return Engine(name, why, partial(differentiate, chosen, predictor, sigma, FLOOR * steepest, block))
 
 
-def differentiate(chosen: Map, predictor: Predictor, sigma: Array, floor: float, rows: Array) -> Gradient:
-    """Differentiate the explained outputs at rows, block by block.
+def differentiate(
+    chosen: Map, predictor: Predictor, sigma: Array, floor: float, size: int, rows: Array
+) -> Gradient:
+    """Differentiate the explained outputs at rows, in blocks of `size`.
 
     The error bound counts roundings relative to the row's whole gradient, or to `floor`: where a
     model saturates its slope is a difference of larger numbers.
     """
-    count, outputs = len(rows), len(predictor.outputs)
-    values = np.empty((count, rows.shape[1], outputs))
+    (count, features), outputs = rows.shape, len(predictor.outputs)
+    values, error = np.empty((count, features, outputs)), np.empty((count, features, outputs))
     # padded to whole blocks, so that a row's bits do not depend on how many others come with it
-    seeds = np.zeros((outputs, BLOCK, len(predictor.all_names)))
+    seeds = np.zeros((outputs, size, len(predictor.all_names)))
     seeds[np.arange(outputs), :, predictor.outputs] = 1.0
-    for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
-        block = np.empty((BLOCK, rows.shape[1]))  # C order always: libraries sum other layouts otherwise
-        block[:size], block[size:] = rows[start : start + size], rows[start]
-        values[start : start + size] = chosen(block)[1](seeds)[:, :size].transpose(1, 2, 0)
-    size = np.sqrt(np.einsum("rfo,f->ro", values**2, sigma**2))  # of the row's whole gradient
-    error = ROUNDINGS * predictor.unit * np.maximum(size, floor)[:, None, :] / sigma[:, None]
+    block = np.empty((size, features))  # C order always: other layouts are summed in another order
+    fixed = ~predictor.schema.numeric
+    rounding = ROUNDINGS * predictor.unit / sigma
+    for start in range(0, count, size):
+        part = slice(start, min(start + size, count))
+        used = part.stop - start
+        block[:used], block[used:] = rows[part], rows[start]
+        found = chosen(block)[1](seeds)[:, :used].transpose(1, 2, 0)  # (rows, features, outputs)
+        values[part] = found
+        if fixed.any():
+            values[part, fixed] = 0.0
+        length = np.sqrt(np.einsum("rfo,rfo,f->ro", found, found, sigma**2))
+        np.multiply(np.maximum(length, floor)[:, None, :], rounding[:, None], out=error[part])
     cost = np.full(count, 1 + outputs, dtype=np.int64)
     return Gradient(values, error, np.full(rows.shape, np.nan), np.zeros(rows.shape, np.uint8), cost)
+
+
+def codes_are_values(predictor: Predictor) -> bool:
+    """Whether every category is held as the number the model sees (0/1 columns): rows pass as they are."""
+    levels = predictor.schema.levels.values()
+    return all(not isinstance(v, str) and v == code for own in levels for code, v in enumerate(own))
 
 
 def _check_values(chosen: Map, predictor: Predictor, sample: Array, allowed: float) -> None:

@@ -1,0 +1,53 @@
+"""A few real rows that stand for the background, with their weights: a deterministic k-medoids.
+
+It starts from quantiles along the direction of greatest variance and takes Lloyd's steps; the row
+nearest to each mean stands for its cluster. No random start, so the same background always gives the
+same rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texplainer.signatures import Array
+
+MOST_ROWS = 5000
+STEPS = 20
+
+
+def representatives(rows: Array, sigma: Array, count: int) -> tuple[Array, Array]:
+    """Pick at most `count` rows, and the share of the background each stands for.
+
+    Missing cells count as their column's median; a picked row is whole.
+    """
+    rows = _whole(rows)
+    if len(rows) <= count:
+        return rows, np.full(len(rows), 1 / max(1, len(rows)))
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
+    z = (rows - rows.mean(axis=0)) / sigma
+    main = np.linalg.svd(z, full_matrices=False)[2][0]
+    order = np.argsort(z @ main, kind="stable")
+    centres = z[order[((np.arange(count) + 0.5) / count * len(z)).astype(int)]]
+    for _ in range(STEPS):
+        nearest = _distances(z, centres).argmin(axis=1)
+        moved = np.stack([z[nearest == c].mean(axis=0) for c in np.unique(nearest)])
+        if moved.shape == centres.shape and np.array_equal(moved, centres):
+            break
+        centres = moved
+    distances = _distances(z, centres)
+    sizes = np.bincount(distances.argmin(axis=1), minlength=len(centres))
+    kept = sizes > 0
+    return rows[distances.argmin(axis=0)][kept], (sizes / len(z))[kept]
+
+
+def _whole(rows: Array) -> Array:
+    gaps = ~np.isfinite(rows)
+    if not gaps.any():
+        return rows
+    known = [column[np.isfinite(column)] for column in rows.T]
+    middle = np.array([np.median(column) if len(column) else 0.0 for column in known])
+    return np.where(gaps, middle, rows)
+
+
+def _distances(z: Array, centres: Array) -> Array:
+    return (z**2).sum(1)[:, None] - 2 * z @ centres.T + (centres**2).sum(1)
