@@ -150,7 +150,7 @@ def run(
         if earlier is not None and not resume:
             raise InputError(f"{folder} holds a run; resume it, restart it, or choose another destination.")
         shards.sweep(folder)
-        rows = open_source(source, explainer.schema, folder)
+        rows = open_source(source, explainer.schema.inner or explainer.schema, folder)
         count = backend.count(on, workers)
         wishes = _Wishes(shard_rows, memory, count, retries)
         job, header = _prepare(explainer, rows, folder, wishes, earlier[0] if earlier else None)

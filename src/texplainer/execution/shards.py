@@ -1,8 +1,8 @@
 """Where results go: one Parquet file a shard, there whole or not at all.
 
-A file is written under a temporary name, flushed to the disk and renamed. Columns are named after the
-arrays of an Explanation: `value.age`, `error.age`, `prediction`, `verdict` ...; with several outputs the
-output's name follows, `value.age.class_a`.
+A file is written under a temporary name, flushed to the disk and renamed. Columns are those of a saved
+Explanation (`values/age`, `error/age`, `predictions`, `verdict` ...; with several outputs
+`values/age/class_a`), after `row`, the row's number in the table.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from texplainer.explanation import Explanation, axes_of
+from texplainer import layouts
+from texplainer.explanation import Explanation
 
-#: arrays of an Explanation that are kept -> the word their columns begin with
-COLUMNS = {
-    "predictions": "prediction",
-    "predicted_class": "predicted_class",
-    "values": "value",
-    "error": "error",
-    "taylor_residual": "taylor_residual",
-    "completeness": "completeness",
-    "evaluations": "evaluations",
-    "verdict": "verdict",
-    "reason": "reason",
-}
+#: the arrays of an Explanation that are kept; its gradient, steps and data are not
+KEPT = (
+    "predictions",
+    "predicted_class",
+    "values",
+    "error",
+    "taylor_residual",
+    "completeness",
+    "evaluations",
+    "verdict",
+    "reason",
+)
 TEXT = ("verdict", "reason")
 
 
@@ -69,34 +70,15 @@ class Layout:
 
     def table(self, start: int, blocks: Sequence[Mapping[str, np.ndarray]]) -> pa.Table:
         """The results of consecutive blocks as one Arrow table; `start` is the number of the first row."""
-        columns: dict[str, Any] = {}
-        for name, like in self.like.items():
-            array = np.concatenate([block[name] for block in blocks])
-            columns |= self._columns(name, array, axes_of(name, like))
-        rows = len(next(iter(columns.values())))
-        return pa.table({"row": np.arange(start, start + rows), **columns})
-
-    def _columns(self, name: str, array: np.ndarray, axes: str) -> dict[str, Any]:
-        word = COLUMNS[name]
-        if name in TEXT:
-            return {word: pa.array(array.tolist(), pa.string())}
-        of_output = [f".{o}" for o in self.outputs] if len(self.outputs) > 1 else [""]
-        if axes == "rfo":
-            return {
-                f"{word}.{feature}{output}": np.ascontiguousarray(array[:, f, o])
-                for o, output in enumerate(of_output)
-                for f, feature in enumerate(self.features)
-            }
-        if axes == "ro":
-            return {
-                f"{word}{output}": np.ascontiguousarray(array[:, o]) for o, output in enumerate(of_output)
-            }
-        return {word: array}
+        arrays = {name: np.concatenate([block[name] for block in blocks]) for name in self.like}
+        slots = [layouts.slot(name, like, self.features, self.outputs) for name, like in self.like.items()]
+        table = layouts.to_table(arrays, slots)
+        return table.add_column(0, "row", pa.array(np.arange(start, start + len(table))))
 
 
 def kept(explanation: Explanation) -> dict[str, np.ndarray]:
     """The arrays of an explanation that go into a file."""
-    return {name: explanation.arrays[name] for name in COLUMNS if name in explanation.arrays}
+    return {name: explanation.arrays[name] for name in KEPT if name in explanation.arrays}
 
 
 def encode(table: pa.Table, metadata: Mapping[str, str]) -> Any:

@@ -6,13 +6,14 @@ whether it can travel; what is defined in a script or notebook travels by value.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pickle
 from importlib import import_module
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.execution.work import Job, Parcel, one_thread
+from texplainer.execution.work import Job, Parcel, as_a_worker
 from texplainer.explainer import TExplainer
 
 REMEDIES = {
@@ -24,11 +25,17 @@ OTHERWISE = "Rebuild the model from parts that can be pickled (no lambdas, open 
 
 
 def rebuilt(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
-    """The same explainer built as a worker builds it, on one thread; `batch_rows` may be made smaller."""
+    """The same explainer built as a worker builds it; `batch_rows` may be made smaller.
+
+    It goes through pickle even if it stays here: a view of an array comes back as an array of its own,
+    and a matrix product may round otherwise for it.
+    """
     arguments = dict(explainer._arguments)
+    with contextlib.suppress(Exception):  # what cannot travel stays as it is
+        arguments = pickle.loads(_cloudpickle().dumps(arguments))
     if batch_rows is not None:
         arguments["batch_rows"] = batch_rows
-    with one_thread():
+    with as_a_worker():
         return TExplainer(**arguments)
 
 

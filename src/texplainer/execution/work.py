@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from texplainer.errors import ModelError, UndefinedRowsWarning
+from texplainer.errors import BackgroundWarning, EngineWarning, ModelError, UndefinedRowsWarning
 from texplainer.execution import shards
 from texplainer.execution.plan import BLOCK, Shard
 from texplainer.execution.sources import Source, Stream
@@ -147,6 +147,8 @@ def explain_block(job: Job, rows: pa.Table) -> dict[str, np.ndarray]:
     lost = np.nonzero(found.arrays["verdict"] == "undefined")[0]
     if job.retries and len(lost) and _recovers(job, rows.take(lost)):
         found = explain(job.explainer, rows)
+    if len(lost) == len(rows):  # no row was explained: some arrays were never made
+        return {**job.layout.blank(len(rows), ""), **shards.kept(found)}
     return shards.kept(found)
 
 
@@ -195,6 +197,15 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
+@contextlib.contextmanager
+def as_a_worker() -> Iterator[None]:
+    """Build an explainer anew: on one thread, without repeating what was said when it was first built."""
+    with one_thread(), warnings.catch_warnings():
+        for kind in (BackgroundWarning, EngineWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
+
+
 # ---------------------------------------------------------------- at the worker
 
 _KEPT: dict[str, Parcel] = {}
@@ -217,7 +228,7 @@ def work(name: str, shard: Shard) -> Record:
     """Explain one shard of a job that was kept before."""
     with _ONE_AT_A_TIME:
         if name not in _OPEN:
-            with one_thread():
+            with as_a_worker():
                 job: Job = pickle.loads(_KEPT[name].blob)
             _OPEN[name] = (job, Stream(job.source))
         return explain_shard(*_OPEN[name], shard)
