@@ -185,7 +185,7 @@ def _json_lines(path: Path, table: DiskTable | None) -> Iterator[Any]:
             if not line.strip():
                 continue
             record = json.loads(line)
-            names = names or list(record)
+            names = names or (list(record) if isinstance(record, dict) else [])
             if not isinstance(record, dict) or set(record) != set(names):
                 raise InputError(
                     f"{path}, line {number}: expected an object with the keys {', '.join(names)}."

@@ -1,0 +1,45 @@
+"""`texplainer serve`: the explorer in the browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from texplainer.cli import options
+
+MOST_ROWS = 2000
+
+
+@click.command(
+    epilog="""\b
+Example:
+  texplainer serve iris.skops iris.csv --no-browser
+"""
+)
+@click.argument("model")
+@click.argument("data")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine [default: a free one]."
+)
+@click.option("--browser/--no-browser", default=True, help="Open the page at once.")
+@click.option(
+    "--rows", type=click.IntRange(1), default=MOST_ROWS, show_default=True, help="Most rows to pick from."
+)
+@options.model_options
+@options.explainer_options
+def command(model: str, data: str, port: int, browser: bool, rows: int, **arguments: Any) -> None:
+    """Explore explanations of MODEL on rows of DATA in the browser; stop with Ctrl-C."""
+    from texplainer import app, tables
+
+    job = options.job_from(model, data, arguments)
+    app.serve(
+        job.explainer.predictor.model,
+        tables.take(job.table, job.columns, tables.sample(job.table, (), rows)),
+        background=job.background,
+        port=port,
+        open_browser=browser,
+        title=f"{job.facts['model']['name']} on {job.facts['data']['name']}",
+        say=lambda text: click.echo(text),
+        **options.chosen(arguments),
+    )

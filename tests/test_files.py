@@ -1,0 +1,230 @@
+"""Saved explanations: round trips, pieces, plain readers, damage."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+
+from texplainer import Explanation, files, fingerprints
+from texplainer.errors import InputError
+from texplainer.explanation import CategoryEffects
+
+FULL = [".npz", ".parquet", ".arrow", ".feather"]
+SHORT = [".csv", ".jsonl"]
+
+
+def explanation(rows: int = 7, outputs: int = 2, mixed: bool = True) -> Explanation:
+    """One with everything: two outputs, text, categories, a trace, NaN, infinities, odd names."""
+    random = np.random.default_rng(0)
+    values = random.normal(size=(rows, 3, outputs))
+    values[0, 1] = np.nan
+    values[1, 0] = -0.0
+    data = np.empty((rows, 3), dtype=object)
+    data[:, 0] = random.normal(size=rows).tolist()
+    data[:, 1] = [None if i == 2 else f"le,vel\n{i % 2}" for i in range(rows)]
+    data[:, 2] = list(range(rows))
+    if not mixed:
+        data = random.normal(size=(rows, 3))
+        data[0, 0], data[1, 0] = np.inf, np.nan
+    reason = np.array(["", 'a "quoted" reason,\nin two lines', *[""] * (rows - 2)], dtype=object)
+    return Explanation.build(
+        values,
+        data=data,
+        base_values=random.normal(size=outputs),
+        predictions=random.normal(size=(rows, outputs)),
+        gradient=random.normal(size=values.shape),
+        feature_names=("a/b", "c\\", "d"),
+        output_names=[f"class {o}" for o in range(outputs)],
+        diagnostics={
+            "error": random.random(values.shape).astype(np.float32),
+            "flags": random.integers(0, 8, (rows, 3)).astype(np.uint8),
+            "evaluations": np.arange(rows),
+            "trace": random.random((rows, 4)),
+            "verdict": np.array(["undefined"] + ["stable"] * (rows - 1)),
+            "reason": reason,
+        },
+        scale="margin",
+        engine="tree",
+        settings={"step": "auto", "width": np.float64(0.5)},
+        categories={
+            "d": CategoryEffects(("x", "y"), random.random((rows, 2, outputs)), np.array([0.3, 0.7]))
+        },
+    )
+
+
+def assert_same(found: Explanation, expected: Explanation, names: Any = None) -> None:
+    for name in names or expected.arrays:
+        a, b = found.arrays[name], expected.arrays[name]
+        assert a.dtype == b.dtype and a.shape == b.shape, name
+        assert fingerprints.canonical_bytes(a) == fingerprints.canonical_bytes(b), name
+
+
+@pytest.mark.parametrize("suffix", FULL + SHORT)
+@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_what_is_saved_is_loaded(tmp_path: Path, suffix: str, mixed: bool, outputs: int) -> None:
+    saved = explanation(mixed=mixed, outputs=outputs)
+    saved.save(tmp_path / f"result{suffix}")
+    loaded = Explanation.load(tmp_path / f"result{suffix}")
+    short = [n for n in saved.arrays if n in files.SHORT] + ["base_values"]
+    assert_same(loaded, saved, None if suffix in FULL else short)
+    assert loaded.values.shape == saved.values.shape
+    for word in ("feature_names", "output_names", "scale", "attribution", "engine", "dropped"):
+        assert getattr(loaded, word) == getattr(saved, word)
+    assert dict(loaded.settings) == {"step": "auto", "width": 0.5}
+    if suffix in FULL:
+        assert loaded.categories["d"].levels == ("x", "y")
+        assert (loaded.categories["d"].effects == saved.categories["d"].effects).all()
+        assert (loaded.categories["d"].frequencies == saved.categories["d"].frequencies).all()
+
+
+@pytest.mark.parametrize("suffix", FULL + SHORT)
+def test_one_row_of_an_explanation_keeps_its_shape(tmp_path: Path, suffix: str) -> None:
+    one = explanation(mixed=False)[3]
+    one.save(tmp_path / f"one{suffix}")
+    loaded = files.load(tmp_path / f"one{suffix}")
+    assert loaded.values.shape == (3, 2) and (loaded.values == one.values).all()
+
+
+@pytest.mark.parametrize("suffix", FULL + SHORT)
+def test_base_values_of_each_row_are_kept(tmp_path: Path, suffix: str) -> None:
+    own = Explanation.build(
+        np.ones((3, 2)), data=np.ones((3, 2)), base_values=np.array([[1.0], [2.0], [3.0]])
+    )
+    own.save(tmp_path / f"own{suffix}")
+    assert files.load(tmp_path / f"own{suffix}").base_values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv"])
+@given(cuts=st.lists(st.integers(1, 6), max_size=4))
+@settings(max_examples=10, deadline=None)
+def test_pieces_give_the_file_of_the_whole(tmp_path_factory: Any, suffix: str, cuts: list[int]) -> None:
+    folder = tmp_path_factory.mktemp("pieces")
+    whole = explanation()
+    files.save(whole, folder / f"whole{suffix}")
+    edges = [0, *sorted(set(cuts)), 7]
+    with files.Writer(folder / f"pieces{suffix}") as writer:
+        for start, end in itertools.pairwise(edges):
+            writer.write(whole[start:end])
+    a, b = (files.read(folder / f"{name}{suffix}")[0]["record"]["values"] for name in ("whole", "pieces"))
+    assert a == b
+
+
+@given(arrays_of.arrays(np.float64, (4, 2), elements=st.floats(allow_nan=True, allow_infinity=True)))
+@settings(max_examples=25, deadline=None)
+def test_any_double_survives_every_format(tmp_path_factory: Any, values: np.ndarray) -> None:
+    folder = tmp_path_factory.mktemp("doubles")
+    for suffix in FULL + SHORT:
+        files.save(Explanation.build(values, data=values), folder / f"x{suffix}")
+        assert_same(
+            files.load(folder / f"x{suffix}"), Explanation.build(values, data=values), ["values", "data"]
+        )
+
+
+def test_a_trace_of_another_length_is_padded(tmp_path: Path) -> None:
+    def piece(length: int) -> Explanation:
+        return Explanation.build(
+            np.ones((2, 1)), data=np.ones((2, 1)), diagnostics={"trace": np.ones((2, length))}
+        )
+
+    with files.Writer(tmp_path / "x.parquet") as writer:
+        for length in (3, 2, 5):
+            writer.write(piece(length))
+    trace = files.load(tmp_path / "x.parquet").arrays["trace"]
+    assert trace.shape == (6, 3) and np.isnan(trace).sum() == 2
+
+
+def test_plain_readers_open_the_files(tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow.feather
+    import pyarrow.parquet as pq
+
+    saved = explanation()
+    for suffix in (".npz", ".parquet", ".feather", ".csv"):
+        files.save(saved, tmp_path / f"x{suffix}")
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as archive:
+        assert (archive["gradient"] == saved.gradient).all()
+        assert json.loads(archive["header"].tobytes())["format"] == files.FORMAT
+    column = "values/d/class 1"
+    expected = saved.values[:, 2, 1]
+    assert (pq.read_table(tmp_path / "x.parquet")[column].to_numpy() == expected).all()
+    assert json.loads(pq.read_metadata(tmp_path / "x.parquet").metadata[b"texplainer"])["scale"] == "margin"
+    assert (pyarrow.feather.read_table(tmp_path / "x.feather")[column].to_numpy() == expected).all()
+    assert (pd.read_csv(tmp_path / "x.csv", float_precision="round_trip")[column] == expected).all()
+
+
+@pytest.mark.parametrize("suffix", FULL + SHORT)
+def test_a_newer_version_is_refused(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "VERSION", 2)
+    files.save(explanation(), tmp_path / f"new{suffix}")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"version 2.*Upgrade"):
+        files.load(tmp_path / f"new{suffix}")
+
+
+@pytest.mark.parametrize("suffix", FULL + SHORT)
+@pytest.mark.parametrize("harm", ["empty", "truncated", "noise", "other"])
+def test_a_damaged_file_is_refused(tmp_path: Path, suffix: str, harm: str) -> None:
+    path = tmp_path / f"result{suffix}"
+    files.save(explanation(rows=50), path)
+    whole = path.read_bytes()
+    harmed = {
+        "empty": b"",
+        "truncated": whole[: len(whole) * 2 // 3],
+        "noise": np.random.default_rng(0).bytes(500),
+        "other": b"PK\x05\x06" + bytes(18),
+    }
+    path.write_bytes(harmed[harm])
+    with pytest.raises(InputError, match="result"):
+        files.load(path)
+
+
+@pytest.mark.parametrize("suffix", FULL + SHORT)
+def test_no_changed_byte_of_a_number_goes_unnoticed(tmp_path: Path, suffix: str) -> None:
+    """Flip one bit at many places: either the file is refused or nothing that is loaded changed."""
+    path = tmp_path / f"result{suffix}"
+    saved = explanation(rows=20, mixed=False)
+    files.save(saved, path)
+    whole = path.read_bytes()
+    caught = 0
+    for at in range(0, len(whole), max(1, len(whole) // 60)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            loaded = files.load(path)
+        except InputError:
+            caught += 1
+        else:
+            assert_same(loaded, saved, ["values", "predictions", "data"])
+    assert caught > 30
+
+
+def test_a_changed_header_is_noticed(tmp_path: Path) -> None:
+    files.save(explanation(), tmp_path / "x.csv")
+    beside = files.sidecar(tmp_path / "x.csv")
+    beside.write_text(beside.read_text().replace('"margin"', '"probability"'))
+    with pytest.raises(InputError, match="the header"):
+        files.load(tmp_path / "x.csv")
+    beside.unlink()
+    with pytest.raises(InputError, match="keep the two files together"):
+        files.load(tmp_path / "x.csv")
+
+
+def test_an_unfinished_file_never_gets_its_name(tmp_path: Path) -> None:
+    for suffix in FULL + SHORT:
+        with pytest.raises(RuntimeError), files.Writer(tmp_path / f"x{suffix}") as writer:
+            writer.write(explanation())
+            raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.npz.*\.parquet"):
+        files.save(explanation(), tmp_path / "x.xlsx")
