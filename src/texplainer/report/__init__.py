@@ -18,7 +18,7 @@ from typing import Any
 from texplainer.report import explanations
 
 #: script files, in the order in which they need each other
-SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js", "report.js")
+SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js", "sections.js", "report.js")
 
 
 def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, Any] | None = None) -> Path:
@@ -63,9 +63,9 @@ def fill(template: str, **places: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda place: places[place[1]], template)
 
 
-def asset(name: str) -> str:
-    """One of the page's own files."""
-    return files("texplainer.report").joinpath("assets", name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "texplainer.report") -> str:
+    """One of a page's own files."""
+    return files(package).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def embed(content: Any) -> str:

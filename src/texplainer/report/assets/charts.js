@@ -1,7 +1,7 @@
 "use strict";
-// Bars and waterfalls as SVG. An item is {name, value, error, doubt, folded, words}.
+// Bars and waterfalls as SVG. An item is {name, detail, value, error, doubt, folded, words}; a detail is never cut.
 
-const ROW = 26;
+const ROW = 26, LETTER = 7.3, NUMBER = 62; // pixels: a line, a letter, room for a number
 
 // The greatest items by |value|; the smallest share the last one.
 TX.fold = (items, most) => {
@@ -13,22 +13,23 @@ TX.fold = (items, most) => {
 };
 
 TX.frame = (width, rows, items) => {
-  const label = Math.min(Math.max(...items.map((item) => TX.shorten(item.name, 30).length)) * 7 + 12, width * 0.42);
+  const length = (item) => Math.min(item.name.length, 30) + (item.detail || "").length;
+  const label = Math.min(Math.max(...items.map(length)) * LETTER + 14, width * 0.44);
   const height = rows * ROW + 34;
   const svg = TX.svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, height, role: "group" });
-  return { svg, label, height, characters: Math.max(8, Math.floor((label - 12) / 6.7)) };
+  return { svg, label, height, letters: Math.floor((label - 14) / LETTER) };
 };
 
 // A band behind one line of the chart: hover, focus, pick.
 TX.row = (frame, width, y, item, pick) => TX.svg("g", {
   class: "bar-row" + (pick ? " pickable" : "") + (item.picked ? " picked" : ""), tabindex: 0, role: "img",
-  "aria-label": item.words || `${item.name}: ${TX.number(item.value, true)}`,
+  "aria-label": item.words || `${item.name}${item.detail || ""}: ${TX.number(item.value, true)}`,
   ...TX.hover(() => item.words || `${item.name}\n${TX.number(item.value, true)}`),
   onclick: pick ? () => pick(item) : null,
   onkeydown: pick ? (event) => { if (event.key === "Enter") pick(item); } : null,
 },
 TX.svg("rect", { class: "back", x: 0, y, width, height: ROW }),
-TX.svg("text", { x: frame.label - 10, y: y + 17, class: "end" }, TX.shorten(item.name, frame.characters)));
+TX.svg("text", { x: frame.label - 10, y: y + 17, class: "end" }, TX.shorten(item.name, Math.max(6, frame.letters - (item.detail || "").length)) + (item.detail || "")));
 
 TX.bar = (item, x0, x1, y) => {
   const left = Math.min(x0, x1), width = Math.max(Math.abs(x1 - x0), 0.8);
@@ -49,7 +50,8 @@ TX.whisker = (x0, x1, y) => Math.abs(x1 - x0) < 2 ? [] : [
 ];
 TX.axis = (svg, at, ticks, y, top) => {
   const words = TX.tickWords(ticks);
-  const every = Math.ceil((words.join("").length * 8 + 1) / Math.max(1, at(ticks[ticks.length - 1]) - at(ticks[0]) + 60));
+  const wide = Math.max(...words.map((word) => word.length)) * LETTER + 12;
+  const every = ticks.length > 1 ? Math.ceil(wide / (at(ticks[1]) - at(ticks[0]))) : 1;
   ticks.forEach((tick, i) => {
     svg.append(TX.svg("line", { class: "axis", x1: at(tick), x2: at(tick), y1: top, y2: y }));
     if (i % every === 0) svg.append(TX.svg("text", { class: "soft middle", x: at(tick), y: y + 15 }, words[i]));
@@ -62,7 +64,7 @@ TX.bars = (width, items, { pick = null, signed = true } = {}) => {
   let low = Math.min(0, ...items.filter((i) => i.value < 0).map((i) => -reach(i)));
   let high = Math.max(0, ...items.filter((i) => i.value >= 0).map(reach));
   if (high === low) high = 1;
-  const room = 56;
+  const room = NUMBER;
   const inner = width - frame.label - (high > 0 ? room : 4) - (low < 0 ? room : 0);
   const at = (value) => frame.label + (low < 0 ? room : 0) + ((value - low) / (high - low)) * inner;
   TX.axis(frame.svg, at, TX.ticks(low, high), items.length * ROW, 0);
@@ -95,7 +97,7 @@ TX.waterfall = (width, items, { base, prediction, shares, pick = null }) => {
   const points = lines.flatMap((line) => [line.start, line.end]);
   let low = Math.min(...points), high = Math.max(...points);
   if (high - low < 1e-12) { low -= 0.5; high += 0.5; }
-  const room = 60, inner = width - frame.label - 2 * room;
+  const room = NUMBER, inner = width - frame.label - 2 * room;
   const at = (value) => frame.label + room + ((value - low) / (high - low)) * inner;
   TX.axis(frame.svg, at, TX.ticks(low, high), (lines.length + 2) * ROW, ROW);
   lines.forEach((line, index) => {

@@ -1,0 +1,135 @@
+"""The explorer: a local page to try a model's explanations, row by row and what-if by what-if.
+
+`serve(model, data)` starts it; nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from threading import Event
+from typing import Any
+
+from texplainer.errors import InputError
+from texplainer.explainer import TExplainer
+from texplainer.signatures import Explain
+
+try:
+    import starlette as _starlette  # noqa: F401  # an extra: say so at once
+    import uvicorn as _uvicorn  # noqa: F401
+except ModuleNotFoundError as _error:
+    raise ImportError(
+        f"the explorer needs {_error.name}, which is not installed. Install it with: "
+        "pip install 'texplainer[app]'"
+    ) from _error
+
+from texplainer.app.server import create as _create
+from texplainer.app.server import running
+from texplainer.app.workbench import Workbench
+
+__all__ = ["create", "running", "serve"]
+
+
+def create(
+    explainer: TExplainer,
+    data: Any,
+    *,
+    others: Mapping[str, Explain] | None = None,
+    title: str = "",
+    token: str | None = None,
+) -> Any:
+    """The explorer as a Starlette application, for servers of your own.
+
+    Parameters
+    ----------
+    explainer
+        What is explored.
+    data
+        The rows to pick from, a table as the explainer takes it.
+    others
+        Further explainers by name, to compare with.
+    title
+        The page's heading.
+    token
+        What every request must carry; a random one by default, in `app.state.token`.
+    """
+    built: dict[str, Callable[[], Explain]] = {}
+    for name, explain in (others or {}).items():
+        built[name] = lambda explain=explain: explain
+    bench = Workbench(explainer, data, built, title)
+    if not len(bench.rows):
+        raise InputError("the data has 0 rows; expected at least 1 to explore.")
+    return _create(bench, token or secrets.token_urlsafe(24))
+
+
+def serve(
+    model: Any,
+    data: Any,
+    *,
+    background: Any = None,
+    port: int = 0,
+    open_browser: bool = True,
+    title: str = "",
+    say: Callable[[str], Any] = print,
+    **options: Any,
+) -> None:
+    """Explore a model in the browser until interrupted.
+
+    Parameters
+    ----------
+    model
+        Any model TExplainer takes.
+    data
+        The rows to explore.
+    background
+        Rows of the training data; `data` by default.
+    port
+        Where to listen on the loopback address; 0 takes a free port.
+    open_browser
+        Whether to open the page at once.
+    title
+        The page's heading.
+    say
+        Called with the address to open.
+    **options
+        Passed on to TExplainer.
+    """
+    explainer = TExplainer(model, data if background is None else background, **options)
+    bench = Workbench(
+        explainer, data, _others(model, data if background is None else background, options), title
+    )
+    with running(_create(bench, secrets.token_urlsafe(24)), port) as address:
+        say(f"Open {address} (this machine only; stop with Ctrl-C)")
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+        try:
+            Event().wait()
+        except KeyboardInterrupt:
+            say("Stopped.")
+
+
+def _others(model: Any, background: Any, options: Mapping[str, Any]) -> dict[str, Callable[[], Explain]]:
+    """T-Explainer's other attributions, and SHAP and LIME where they are installed."""
+    own = options.get("attribution", "sensitivity")
+    found: dict[str, Callable[[], Explain]] = {}
+    for attribution in ("sensitivity", "contribution", "integrated"):
+        if attribution != own:
+            made = {**options, "attribution": attribution}
+            found[f"T-Explainer, {attribution}"] = lambda made=made: TExplainer(model, background, **made)
+    for name, label in (("shap", "SHAP"), ("lime", "LIME")):
+        if find_spec(name) is not None:
+            found[label] = lambda name=name: _rival(name, model, background, options)
+    return found
+
+
+def _rival(name: str, model: Any, background: Any, options: Mapping[str, Any]) -> Explain:
+    from texplainer import rivals
+
+    choice = {key: options[key] for key in ("output", "scale") if key in options}
+    try:
+        return rivals.RIVALS[name](model, background, **choice)
+    except Exception as error:  # a rival that does not fit is a message, not a broken page
+        raise InputError(f"{name} cannot explain this model: {error}") from error

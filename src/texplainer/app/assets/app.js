@@ -1,0 +1,204 @@
+"use strict";
+// The explorer: pick a row, move its features, watch prediction, surrogate and attributions follow.
+
+const TOKEN = new URLSearchParams(location.search).get("token") || "";
+
+TX.ask = async (question, content = {}) => {
+  let response;
+  try {
+    response = await fetch(`/api/${question}`, {
+      method: "POST", headers: { "Content-Type": "application/json", "X-Token": TOKEN }, body: JSON.stringify(content),
+    });
+  } catch { throw new Error("The explorer does not answer. Is it still running?"); }
+  if (response.ok) return response.json();
+  const text = await response.text();
+  let words = text;
+  try { words = JSON.parse(text).message; } catch { /* a refusal is plain text */ }
+  throw new Error(words || "The explorer could not answer.");
+};
+
+// Only the newest question matters: while one is under way, later ones replace each other.
+TX.latest = (work) => {
+  let busy = false, waiting = false;
+  const run = async () => {
+    if (busy) { waiting = true; return; }
+    busy = true;
+    try { await work(); } finally { busy = false; }
+    if (waiting) { waiting = false; run(); }
+  };
+  return run;
+};
+
+TX.explorer = (about) => {
+  const state = { row: 0, output: 0, cells: {}, own: {}, answer: null, mode: "row", other: Math.min(1, about.rows - 1), explainer: about.others[0], share: 0.05 };
+  const kind = Object.fromEntries(about.features.map((feature) => [feature.name, feature]));
+  const slope = (attribution) => ["sensitivity", "scaled"].includes(attribution);
+  const message = TX.el("div", { class: "message", id: "message", role: "alert" });
+  const complain = (error) => { message.textContent = error ? error.message || String(error) : ""; };
+  const outputName = () => { const name = about.outputs[state.output]; return about.scale === "raw" ? name : `${about.scale} of ${/^\d+$/.test(name) ? "class " : ""}${name}`; };
+  const one = (list) => list[state.output];
+  const items = (answer, cells) => answer.features.map((name, f) => {
+    const value = answer.values[f][state.output] ?? NaN, error = answer.error && answer.attribution === "sensitivity" ? answer.error[f][state.output] : null;
+    const detail = name in cells ? ` = ${TX.number(cells[name])}` : "", shown = name + detail, doubt = Boolean(answer.flags && answer.flags[f]);
+    return { name, detail, feature: name, value, error, doubt, words: `${shown}\nvalue ${TX.number(value, true)}` + (answer.gradient && answer.gradient[f][state.output] !== null ? `\nslope ${TX.number(answer.gradient[f][state.output], true)} per unit` : "") + (doubt ? "\nthe model has a kink, a jump or noise here" : "") };
+  });
+  const numeric = (list) => list.every((item) => Number.isFinite(item.value));
+  const nothing = (answer) => TX.el("p", { class: "message" }, `No attributions: ${answer.reason || "the row is undefined"}.`);
+
+  // ---------------------------------------------------------- controls
+  const controls = TX.el("div", { class: "controls" });
+  const setters = {};
+  const control = (feature) => {
+    const id = "f" + about.features.indexOf(feature), box = TX.el("div", { class: "control" }, TX.el("label", { for: id }, feature.name));
+    const mark = () => box.classList.toggle("moved", state.cells[feature.name] !== state.own[feature.name]);
+    const change = (value) => { state.cells[feature.name] = value; mark(); follow(); };
+    if (feature.levels) {
+      const select = TX.el("select", { id, onchange: () => change(select.value) }, feature.levels.map((level) => TX.el("option", { value: level }, level)));
+      box.append(select);
+      setters[feature.name] = (value) => { select.value = value ?? ""; mark(); };
+      return box;
+    }
+    const span = feature.high - feature.low || 1;
+    const slider = TX.el("input", { type: "range", min: feature.low, max: feature.high, step: feature.whole ? 1 : span / 400, "aria-label": feature.name,
+      oninput: () => { field.value = String(Number(Number(slider.value).toPrecision(5))); field.removeAttribute("aria-invalid"); change(Number(slider.value)); } });
+    const field = TX.el("input", { type: "text", id, inputmode: "decimal", autocomplete: "off", onchange: () => {
+      const text = field.value.trim(), value = text === "" ? null : Number(text.replace("−", "-"));
+      field.toggleAttribute("aria-invalid", false);
+      if (Number.isNaN(value)) { field.setAttribute("aria-invalid", "true"); change(text); return; }
+      if (value !== null) slider.value = value;
+      change(value);
+    } });
+    box.append(field, slider);
+    setters[feature.name] = (value) => { field.removeAttribute("aria-invalid"); field.value = value === null ? "" : String(Number(value.toPrecision(6))); slider.value = value ?? feature.low; mark(); };
+    return box;
+  };
+  const boxes = about.features.map((feature) => ({ feature, box: control(feature) }));
+  controls.append(...boxes.map(({ box }) => box));
+  const search = TX.el("input", { type: "search", id: "search", placeholder: `find among ${about.features.length} features`, "aria-label": "find a feature",
+    oninput: () => boxes.forEach(({ feature, box }) => { box.hidden = !feature.name.toLowerCase().includes(search.value.trim().toLowerCase()); }) });
+
+  // ---------------------------------------------------------- the answer
+  const figures = TX.el("div", { class: "figures" }), chip = TX.el("span"), speed = TX.el("span", { class: "soft small" });
+  const figure = (id, value, words, second) => TX.el("div", { class: "figure" + (second ? " second" : "") }, TX.el("b", { id }, value), TX.el("span", {}, words));
+  const fallHolder = TX.el("div", { id: "bars" });
+  const fall = TX.responsive(fallHolder, (width) => {
+    if (!state.answer) return TX.el("p");
+    const list = items(state.answer, state.cells);
+    if (!numeric(list)) return nothing(state.answer);
+    return TX.waterfall(width, TX.fold(list, 14), { base: one(state.answer.base), prediction: one(state.answer.predictions), shares: !slope(about.attribution) });
+  });
+  const show = () => {
+    const { answer } = state, f = one(answer.predictions), g = answer.surrogate ? one(answer.surrogate) : null;
+    figures.replaceChildren(figure("prediction", TX.number(f), outputName()),
+      figure("surrogate", g === null ? "–" : TX.number(g), `surrogate of row ${state.row}`, true),
+      figure("base", TX.number(one(answer.base)), "mean over the background", true));
+    chip.className = "chip " + answer.verdict;
+    chip.textContent = [answer.verdict, answer.reason].filter(Boolean).join(": ");
+    speed.textContent = `${answer.milliseconds} ms`;
+    complain(answer.notes.join("; "));
+    fall.redraw();
+  };
+  const follow = TX.latest(async () => {
+    try {
+      state.answer = await TX.ask("explain", { cells: state.cells, row: state.row });
+      show();
+      await contrast();
+    } catch (error) { complain(error); }
+  });
+  const open = async (row) => {
+    try {
+      const answer = await TX.ask("row", { row });
+      Object.assign(state, { row, answer, own: answer.cells, cells: { ...answer.cells } });
+      for (const feature of about.features) setters[feature.name](answer.cells[feature.name]);
+      rowField.value = row;
+      show();
+      await contrast();
+    } catch (error) { complain(error); }
+  };
+
+  // ---------------------------------------------------------- comparisons
+  const pair = TX.el("div", { class: "pair" }), note = TX.el("p", { class: "soft small", id: "note" });
+  const side = (title, draw) => {
+    const holder = TX.el("div");
+    const box = TX.el("div", {}, TX.el("h4", {}, title), holder);
+    TX.responsive(holder, draw);
+    return box;
+  };
+  // Both sides list the same features in the same order, so that the eye can run across.
+  const beside = (left, right, cells, otherCells, titles) => {
+    const [a, b] = [items(left, cells), items(right, otherCells)];
+    if (!numeric(a) || !numeric(b)) return [nothing(numeric(a) ? right : left)];
+    const order = TX.fold(a, 13).filter((item) => !item.folded).map((item) => item.feature);
+    return [[a, titles[0]], [b, titles[1]]].map(([list, title]) => {
+      const chosen = order.map((name) => list.find((item) => item.feature === name)).filter(Boolean);
+      return side(title, (width) => TX.bars(width, chosen));
+    });
+  };
+  const modes = {
+    row: ["another row", async () => {
+      const other = await TX.ask("row", { row: state.other });
+      note.textContent = `${outputName()}: ${TX.number(one(state.answer.predictions))} here, ${TX.number(one(other.predictions))} in row ${state.other}.`;
+      return beside(state.answer, other, state.cells, other.cells, ["here", `row ${state.other}`]);
+    }],
+    explainer: ["another explainer", async () => {
+      if (!state.explainer) { note.textContent = "There is no other explainer."; return []; }
+      const other = await TX.ask("compare", { cells: state.cells, explainer: state.explainer });
+      note.textContent = "Each side has its own unit: compare order and sign, not length.";
+      return beside(state.answer, other, state.cells, state.cells, [`T-Explainer, ${about.attribution}`, state.explainer]);
+    }],
+    stability: ["small changes", async () => {
+      const found = await TX.ask("stability", { cells: state.cells, share: state.share });
+      note.textContent = found.worst === null ? "Some of the changed rows have no attributions."
+        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its spread: the attributions move by ${TX.number(100 * found.median)} % (median), ${TX.number(100 * found.worst)} % at worst. Thin lines: where each bar went.`;
+      const list = items(state.answer, state.cells).map((item, f) => ({ ...item, error: null, low: found.low[f][state.output], high: found.high[f][state.output] }));
+      if (!numeric(list)) return [nothing(state.answer)];
+      return [side("attributions and their reach", (width) => TX.bars(width, [...list].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 13)))];
+    }],
+  };
+  const contrast = TX.latest(async () => {
+    try { pair.replaceChildren(...await modes[state.mode][1]()); } catch (error) { pair.replaceChildren(TX.el("p", { class: "message" }, error.message)); }
+  });
+  const otherRow = TX.el("input", { type: "number", min: 0, max: about.rows - 1, value: state.other, "aria-label": "row to compare with", onchange: () => { state.other = Number(otherRow.value); contrast(); } });
+  const otherExplainer = TX.select("explainer to compare with", about.others.length ? about.others : ["none"], (i) => { state.explainer = about.others[i]; contrast(); });
+  const otherShare = TX.select("size of the changes", ["1 % of a spread", "5 % of a spread", "20 % of a spread"], (i) => { state.share = [0.01, 0.05, 0.2][i]; contrast(); });
+  otherShare.selectedIndex = 1;
+  const tools = { row: otherRow, explainer: otherExplainer, stability: otherShare };
+  const tabs = Object.keys(modes).map((name) => TX.el("button", { "data-mode": name, onclick: () => { state.mode = name; tabbed(); contrast(); } }, modes[name][0]));
+  const tabbed = () => {
+    tabs.forEach((tab) => tab.setAttribute("aria-pressed", tab.dataset.mode === state.mode));
+    Object.entries(tools).forEach(([name, tool]) => { tool.hidden = name !== state.mode; });
+  };
+  tabbed();
+
+  // ---------------------------------------------------------- the page
+  const rowField = TX.el("input", { type: "number", id: "row", min: 0, max: about.rows - 1, value: 0, onchange: () => open(Number(rowField.value)) });
+  const step = (by) => () => open(Math.min(about.rows - 1, Math.max(0, state.row + by)));
+  const top = TX.el("div", { class: "top" }, TX.el("h1", {}, about.title), TX.el("label", {}, "row", rowField),
+    TX.el("button", { onclick: step(-1), "aria-label": "previous row" }, "‹"), TX.el("button", { onclick: step(1), "aria-label": "next row" }, "›"), TX.el("span", { class: "soft small" }, `of ${about.rows.toLocaleString("en")}`));
+  if (about.outputs.length > 1) top.append(TX.select("output", about.outputs, (o) => { state.output = o; show(); contrast(); }));
+  const whatIf = TX.card("What if", about.features.length > 12 ? search : null, controls);
+  whatIf.querySelector("header").append(TX.el("button", { id: "reset", onclick: () => open(state.row) }, "reset"));
+  const predictionCard = TX.card("Prediction", figures, message);
+  predictionCard.querySelector("header").append(chip, speed);
+  const compareCard = TX.card("Compare with", note, pair);
+  compareCard.querySelector("header").append(TX.el("div", { class: "tabs" }, tabs), ...Object.values(tools));
+  const overview = TX.el("div");
+  const load = TX.el("button", { id: "overview", onclick: async () => {
+    load.disabled = true;
+    load.textContent = "explaining …";
+    try {
+      const part = await TX.ask("overview");
+      overview.replaceChildren(...TX.sections.explanation(part, (row) => { open(row); }).filter(Boolean));
+      load.remove();
+    } catch (error) { complain(error); load.disabled = false; load.textContent = "try again"; }
+  } }, "Explain all rows");
+  document.getElementById("page").replaceChildren(top, TX.el("div", { class: "bench" }, whatIf,
+    TX.el("div", { class: "answers" }, predictionCard, TX.card("Attributions", fallHolder), compareCard)),
+  TX.el("h2", {}, "All rows"), load, overview, TX.el("h2", {}, "What is explored"), TX.el("pre", { class: "small soft" }, about.words));
+  document.title = about.title;
+  open(0);
+};
+
+TX.ask("about").then(TX.explorer).catch((error) => {
+  document.getElementById("page").replaceChildren(TX.el("p", { class: "message" }, error.message));
+});

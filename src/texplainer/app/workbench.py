@@ -1,0 +1,268 @@
+"""What the explorer computes: plain questions in, plain answers out, no web in sight.
+
+A row is a mapping from feature to cell, as a person types it. Every explainer has a lock of its own,
+so that tabs may ask at once while no model or rival is entered twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.explainer import TExplainer
+from texplainer.explanation import Explanation
+from texplainer.report import explanations
+from texplainer.signatures import Array, Explain
+
+OVERVIEW_ROWS = 500
+NEIGHBOURS = 24
+ANCHORS = 64  # explanations kept, of rows that are being moved
+FEW = 64  # rows that a single thread explains sooner than two that must meet
+MAIN = "T-Explainer"
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """An explainer, the rows to explore, and other explainers to compare with.
+
+    `others` are built by name when they are first asked for: a SHAP explainer may take a while.
+    """
+
+    explainer: TExplainer
+    data: Any
+    others: Mapping[str, Callable[[], Explain]] = field(default_factory=dict)
+    title: str = ""
+    _locks: dict[str, threading.Lock] = field(default_factory=dict)
+    _built: dict[str, Explain] = field(default_factory=dict)
+    _anchors: dict[int, Explanation] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> Array:
+        """The rows to explore, as the explainer's floats (rows, features)."""
+        return self.explainer.schema.read(self.data)
+
+    # -------------------------------------------------------------- questions
+
+    def about(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """What there is to explore."""
+        explainer = self.explainer
+        predicted = explainer.predictor.predicted
+        return {
+            "title": self.title or f"{_model_name(explainer.predictor.model)}, explained",
+            "words": repr(explainer),
+            "rows": len(self.rows),
+            "features": [self._feature(j) for j in range(explainer.schema.width)],
+            "outputs": ["predicted"] if predicted else list(explainer.predictor.output_names),
+            "scale": explainer.predictor.scale,
+            "attribution": explainer.attribution,
+            "others": list(self.others),
+        }
+
+    def row(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The cells of one row and their explanation."""
+        cells = self._cells(self._index(question.get("row")))
+        return {"cells": cells} | self.explain({"cells": cells, "row": question.get("row")})
+
+    def explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Prediction, attributions and doubts of any cells; and what the row's own surrogate says of them."""
+        began = time.perf_counter()
+        point, notes = self._point(question.get("cells"))
+        answer = _plain(self._ask(MAIN, point), 0)
+        if question.get("row") is not None:
+            answer["surrogate"] = self._surrogate(self._index(question["row"]), point)
+        return answer | {"notes": notes, "milliseconds": round(1000 * (time.perf_counter() - began), 1)}
+
+    def compare(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The same cells explained by another explainer."""
+        name = question.get("explainer")
+        if name not in self.others:
+            known = ", ".join(self.others) or "none"
+            raise InputError(f"explainer {name!r} is unknown; there are: {known}.")
+        point, _ = self._point(question.get("cells"))
+        return _plain(self._ask(str(name), point), 0)
+
+    def stability(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """How far the attributions move when every number moves by a small share of its spread."""
+        point, _ = self._point(question.get("cells"))
+        share = _number(question.get("share", 0.05), "the size of the changes")
+        if not 0 < share <= 1:
+            raise InputError(
+                f"the size of the changes is {share:g}; expected more than 0 and at most 1 spread."
+            )
+        near = self._neighbours(point[0], share)
+        values = self._ask(MAIN, np.concatenate([point, near])).arrays["values"]
+        own, others = values[0], values[1:]
+        size = max(float(np.linalg.norm(own)), 1e-300)
+        moved = np.linalg.norm((others - own).reshape(len(others), -1), axis=1) / size
+        return {
+            "values": explanations.finite(own),
+            "low": explanations.finite(others.min(axis=0)),
+            "high": explanations.finite(others.max(axis=0)),
+            "changes": len(others),
+            "share": share,
+            "median": float(np.median(moved)) if np.isfinite(moved).all() else None,
+            "worst": float(moved.max()) if np.isfinite(moved).all() else None,
+        }
+
+    def overview(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The global view: evenly spaced rows, explained once."""
+        return self._overview
+
+    # -------------------------------------------------------------- how
+
+    @cached_property
+    def _overview(self) -> dict[str, Any]:
+        kept = np.unique(np.linspace(0, len(self.rows) - 1, min(len(self.rows), OVERVIEW_ROWS)).astype(int))
+        payload = explanations.payload(self._ask(MAIN, self.rows[kept]))
+        if len(kept) < len(self.rows):
+            payload |= {"kept": kept.tolist(), "rows": len(self.rows)}
+        return payload | {"name": ""}
+
+    def _ask(self, name: str, rows: Array) -> Explanation:
+        """Explain rows given as floats, one question at a time per explainer."""
+        with self._locks.setdefault(name, threading.Lock()):
+            if name not in self._built:
+                self._built[name] = self.explainer if name == MAIN else self.others[name]()
+            with warnings.catch_warnings(), _threads(len(rows)):
+                warnings.simplefilter("ignore")  # an undefined row says so in its verdict
+                return self._built[name](self.explainer.schema.write(rows))
+
+    def _surrogate(self, index: int, point: Array) -> list[float | None]:
+        """f(x) + sum of slopes times moves, from the row x to the point; categories by their swap effects."""
+        row = self.rows[index : index + 1]
+        if index not in self._anchors:
+            if len(self._anchors) >= ANCHORS:
+                self._anchors.clear()
+            self._anchors[index] = self._ask(MAIN, row)
+        found = self._anchors[index]
+        out = np.atleast_1d(found.surrogate(np.where(self.explainer.schema.numeric, point - row, 0.0))[0])
+        for name, category in found.categories.items():
+            j = found.feature_names.index(name)
+            if point[0, j] != row[0, j] and np.isfinite(point[0, j]):
+                out = out + category.effects[0, int(point[0, j])]
+        return explanations.finite(out)
+
+    def _neighbours(self, point: Array, share: float) -> Array:
+        background = self.explainer.background
+        random = np.random.default_rng(0)
+        moves = share * background.sigma * random.standard_normal((NEIGHBOURS, len(point)))
+        near = point + np.where(self.explainer.schema.numeric, moves, 0.0)
+        if background.bounds is not None:
+            low, high = background.bounds
+            near = np.clip(near, np.minimum(low, point), np.maximum(high, point))
+        return near
+
+    def _feature(self, j: int) -> dict[str, Any]:
+        """What the page needs to know to offer a control."""
+        schema, column = self.explainer.schema, self.explainer.background.rows[:, j]
+        if j in schema.levels:
+            return {"name": schema.names[j], "levels": [str(level) for level in schema.levels[j]]}
+        seen = np.concatenate([column[np.isfinite(column)], self.rows[:, j][np.isfinite(self.rows[:, j])]])
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+        whole = bool(len(seen)) and bool(np.all(seen == np.round(seen)))
+        return {"name": schema.names[j], "low": low, "high": high, "whole": whole}
+
+    def _cells(self, index: int) -> dict[str, Any]:
+        schema = self.explainer.schema
+        cells = {}
+        for j, value in enumerate(self.rows[index]):
+            if np.isnan(value):
+                cells[schema.names[j]] = None
+            else:
+                cells[schema.names[j]] = (
+                    str(schema.levels[j][int(value)]) if j in schema.levels else float(value)
+                )
+        return cells
+
+    def _index(self, row: Any) -> int:
+        if isinstance(row, bool) or not isinstance(row, int) or not 0 <= row < len(self.rows):
+            raise InputError(f"row {row!r} is not there; expected a number from 0 to {len(self.rows) - 1}.")
+        return row
+
+    def _point(self, cells: Any) -> tuple[Array, list[str]]:
+        """Cells as typed -> floats (1, features), and what is odd about them."""
+        schema = self.explainer.schema
+        if not isinstance(cells, Mapping):
+            raise InputError("the question has no cells; expected one value per feature.")
+        missing = [name for name in schema.names if name not in cells]
+        if missing:
+            raise InputError(f"the cell {missing[0]!r} is missing; expected a value for every feature.")
+        point, notes = np.empty((1, schema.width)), []
+        for j, name in enumerate(schema.names):
+            cell = cells[name]
+            if cell is None or cell == "":
+                point[0, j] = np.nan
+            elif j in schema.levels:
+                point[0, j] = _code(cell, [str(level) for level in schema.levels[j]], name)
+            else:
+                point[0, j] = _number(cell, name)
+                notes += self._outside(j, point[0, j])
+        return point, notes
+
+    def _outside(self, j: int, value: float) -> list[str]:
+        column = self.explainer.background.rows[:, j]
+        low, high = np.nanmin(column), np.nanmax(column)
+        if low <= value <= high:
+            return []
+        return [f"{self.explainer.schema.names[j]} is outside the data's range, {low:.6g} to {high:.6g}"]
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _threads(rows: int) -> AbstractContextManager[Any]:
+    """One BLAS thread for a few rows."""
+    return _controller().limit(limits=1) if rows <= FEW else nullcontext()
+
+
+def _model_name(model: Any) -> str:
+    """The type of a model, or of the last step of a Pipeline."""
+    steps = getattr(model, "steps", None)
+    return type(steps[-1][1] if steps else model).__name__
+
+
+def _plain(explanation: Explanation, row: int) -> dict[str, Any]:
+    """One row of an explanation as lists."""
+    arrays = explanation.arrays
+    answer = {
+        name: explanations.finite(arrays[name][row])
+        for name in ("values", "gradient", "predictions", "error", "flags")
+        if name in arrays
+    }
+    return answer | {
+        "base": explanations.finite(arrays["base_values"]),
+        "features": list(explanation.feature_names),
+        "attribution": explanation.attribution,
+        "verdict": str(arrays["verdict"][row]) if "verdict" in arrays else "",
+        "reason": str(arrays["reason"][row]) if "reason" in arrays else "",
+    }
+
+
+def _number(cell: Any, name: str) -> float:
+    try:
+        value = float(cell) if not isinstance(cell, bool) else np.nan
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise InputError(f"{cell!r} in {name!r} is not a number; type one such as 3.5.")
+    return value
+
+
+def _code(cell: Any, levels: list[str], name: str) -> float:
+    if str(cell) not in levels:
+        shown = ", ".join(levels[:8]) + (" ..." if len(levels) > 8 else "")
+        raise InputError(f"{cell!r} is no level of {name!r}; there are {shown}.")
+    return float(levels.index(str(cell)))
