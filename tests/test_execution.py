@@ -408,13 +408,13 @@ def dies_of_seven(X: np.ndarray) -> np.ndarray:
 
 
 def test_a_shard_that_kills_its_worker_is_given_up_alone(tmp_path):
-    X = table().to_numpy(copy=True)
+    X = table(2000).to_numpy(copy=True)
     X[1500, 0] = 7.0
     explainer = tx.TExplainer(dies_of_seven, table(50).to_numpy())
     report = tx.run(explainer, X, tmp_path, shard_rows=1024, on="processes", workers=2, retries=1)
     assert [r.index for r in report.failed] == [1] and report.code == 1
     assert "Terminated" in report.failed[0].error and report.failed[0].attempts == 2
-    assert sorted(r.index for r in records(tmp_path) if not r.error) == [0, 2, 3]
+    assert [r.index for r in records(tmp_path) if not r.error] == [0]
 
 
 # ---------------------------------------------------------------- shipping, settings, progress

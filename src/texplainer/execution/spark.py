@@ -39,7 +39,7 @@ def on_spark(order: Order, shards: Iterable[Shard]) -> Records:
         flying: set[Future[list[Record]]] = set()
         while True:
             while len(flying) < WAVES and (wave := list(islice(queue, order.workers))):
-                flying.add(pool.submit(_wave, session, parcel, wave))
+                flying.add(pool.submit(_wave, session, parcel, wave, order.job.retries))
             if not flying:
                 return
             done, flying = wait(flying, return_when=FIRST_COMPLETED)
@@ -47,14 +47,18 @@ def on_spark(order: Order, shards: Iterable[Shard]) -> Records:
                 yield from future.result()
 
 
-def _wave(session: SparkSession, parcel: Any, wave: list[Shard]) -> list[Record]:
-    """Run one Spark job; if it fails for good, its shards are recorded with the error."""
+def _wave(session: SparkSession, parcel: Any, wave: list[Shard], retries: int) -> list[Record]:
+    """Run one Spark job; if Spark gives it up, its shards are tried one by one, then recorded as failed."""
     try:
         places = session.range(0, len(wave), 1, len(wave))  # one row in each of as many partitions
         found = places.mapInArrow(_at_worker(parcel, wave), "record string").collect()
         return [Record(**json.loads(row.record)) for row in found]
     except Exception as error:
-        return [failed(shard, error) for shard in wave]
+        if len(wave) > 1:
+            return [record for shard in wave for record in _wave(session, parcel, [shard], retries)]
+        if retries:
+            return _wave(session, parcel, wave, retries - 1)
+        return [failed(wave[0], error)]
 
 
 def _at_worker(parcel: Any, wave: list[Shard]) -> Callable[[Iterator[Any]], Iterator[Any]]:
