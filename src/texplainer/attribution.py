@@ -5,8 +5,9 @@ The paper's attribution is the partial derivative itself, phi_i = df/dx_i (its E
 features compare; "contribution" by the distance to the background mean, Taylor's first-order share
 of f(x) - E f; "integrated" averages the gradient along straight paths from representative background
 rows to x (Gauss-Legendre nodes), so that the shares add up to f(x) - E f nearly exactly
-(Sundararajan et al. 2017; Erion et al. 2021). What is missing from the sum is always reported, never
-spread silently over the features.
+(Sundararajan et al. 2017; Erion et al. 2021). "effect" and its additive sibling "additive" ask for no
+derivative: they measure what replacing a feature by other values of its column does (`effects`). What
+is missing from a sum is always reported, never spread silently over the features.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from texplainer import effects
 from texplainer.background import Background
 from texplainer.gradients import Engine
 from texplainer.prediction import Predictor
@@ -78,11 +80,32 @@ def integrated(local: Local) -> Attribution:
     return Attribution(values, evaluations)
 
 
+def effect(local: Local) -> Attribution:
+    """phi_i = the root mean square change of f as feature i takes its column's values, signed by its slope."""
+    columns = np.nonzero(local.predictor.schema.numeric)[0]
+    values = effects.finite_effects(local.rows, local.predictor, local.background, columns)
+    return Attribution(values, effects.POINTS * (len(columns) + 1))
+
+
+def additive(local: Local) -> Attribution:
+    """phi_i = the mean change of f as feature i goes from representative rows' values to its own."""
+    columns = np.nonzero(local.predictor.schema.numeric)[0]
+    values = effects.finite_shares(local.rows, local.predictor, local.background, columns)
+    return Attribution(values, effects.POINTS * 2 * len(columns))
+
+
+def default(step: object) -> str:
+    """Name what "auto" stands for: finite effects; the paper's derivative where a step is asked for."""
+    return "effect" if isinstance(step, str) and step == "auto" else "sensitivity"
+
+
 ATTRIBUTIONS: dict[str, Callable[[Local], Attribution]] = {
     "sensitivity": sensitivity,
     "scaled": scaled,
     "contribution": contribution,
     "integrated": integrated,
+    "effect": effect,
+    "additive": additive,
 }
 #: those that share out f(x) - E f
-ADDITIVE = ("contribution", "integrated")
+ADDITIVE = ("contribution", "integrated", "additive")

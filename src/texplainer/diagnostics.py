@@ -1,9 +1,14 @@
 """How far an explanation can be trusted, row by row.
 
-The verdict is "undefined" where there is no finite prediction or gradient, "fragile" where the model
+Along the direction the surrogate promises most from, one more prediction tells how much of the promise
+the model keeps: the Taylor residual f(x+d) - f(x) - g·d, whose size is the curvature times |d|²/2. The
+length of d is a tenth of a spread, or the width the gradient was averaged over. The distance to a
+binary decision boundary follows from the same gradient, |f(x) - threshold| / |g sigma| spreads.
+
+The verdict is "undefined" where there is no finite prediction or gradient; "fragile" where the model
 has a kink or a jump in a feature that matters, where the derivative's error bound is a large part of
-it, or where the linear surrogate misses most of the change it predicts over a step of a tenth of a
-spread along the gradient; "stable" otherwise. The reason is always given in words.
+it, where the surrogate misses most of what it promises, or where the class changes within a step that
+nobody would notice; "stable" otherwise. The reason is always given in words.
 """
 
 from __future__ import annotations
@@ -22,57 +27,119 @@ MATERIAL = 0.01  # a change of f below this share of its own spread over the bac
 MATTERS = 0.05  # share of the gradient below which a feature's kink is harmless
 LOOSE = 0.25  # relative error bound above which a gradient is not to be trusted
 CURVED = 0.5  # share of the predicted change the surrogate may miss
+NEAR = 0.02  # distance to the decision boundary, in spreads, that nobody would notice
+THRESHOLDS = {"probability": 0.5, "margin": 0.0}
+
+
+def assess(
+    predictor: Predictor,
+    rows: Array,
+    f0: Array,
+    gradient: Gradient,
+    background: Background,
+    names: Sequence[str],
+    width: float = 0.0,
+) -> dict[str, np.ndarray]:
+    """Give the Taylor residual, the boundary's distance, the verdict and its reason, by name."""
+    reach = max(PROBE, width)
+    residual, promised = taylor_residual(predictor, rows, f0, gradient.values, background, reach)
+    boundary = boundary_distance(predictor, f0, gradient.values, background.sigma)
+    verdict, reason = verdicts(gradient, residual, promised, background, names, reach, boundary)
+    return {"taylor_residual": residual, "boundary": boundary, "verdict": verdict, "reason": reason}
 
 
 def taylor_residual(
-    predictor: Predictor, rows: Array, f0: Array, gradient: Array, background: Background
+    predictor: Predictor,
+    rows: Array,
+    f0: Array,
+    gradient: Array,
+    background: Background,
+    reach: float = PROBE,
 ) -> tuple[Array, Array]:
-    """f(x+d) - f(x) - g·d where d is the move the surrogate promises most from; and g·d, both (rows, outputs)."""
+    """f(x+d) - f(x) - g·d for the move d the surrogate promises most from; and g·d, both (rows, outputs)."""
     residual, promised = np.empty(f0.shape), np.empty(f0.shape)
+    length = np.maximum(_length(gradient, background.sigma), np.finfo(float).tiny)  # (rows, outputs)
+    scale = np.where(predictor.schema.numeric, reach * background.sigma**2, 0.0)
     for o in range(f0.shape[1]):
-        slope = np.nan_to_num(gradient[:, :, o]) * background.sigma
-        length = np.maximum(np.linalg.norm(slope, axis=1, keepdims=True), np.finfo(float).tiny)
-        d = PROBE * background.sigma * slope / length
-        d = np.where(predictor.schema.numeric & np.isfinite(rows), d, 0.0)
-        moved = rows + d
-        if background.bounds is not None:
-            low, high = background.bounds
-            moved = np.clip(moved, np.minimum(low, rows), np.maximum(high, rows))
+        d = np.nan_to_num(scale * gradient[:, :, o] / length[:, o, None])
+        moved = _inside(rows + d, rows, background.bounds)
         d = np.nan_to_num(moved - rows)
         promised[:, o] = np.einsum("rf,rf->r", d, gradient[:, :, o])
         residual[:, o] = predictor(moved)[:, o] - f0[:, o] - promised[:, o]
     return residual, promised
 
 
+def boundary_distance(predictor: Predictor, f0: Array, gradient: Array, sigma: Array) -> Array:
+    """First-order distance to a binary decision boundary, (rows,) in spreads; NaN without one."""
+    threshold = THRESHOLDS.get(predictor.scale)
+    if threshold is None or predictor.task != "classification" or len(predictor.all_names) != 2:
+        return np.full(len(f0), np.nan)
+    steepness = _length(gradient, sigma)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.min(np.abs(f0 - threshold) / steepness, axis=1)
+
+
 def verdicts(
-    gradient: Gradient, residual: Array, promised: Array, background: Background, names: Sequence[str]
+    gradient: Gradient,
+    residual: Array,
+    promised: Array,
+    background: Background,
+    names: Sequence[str],
+    reach: float = PROBE,
+    boundary: Array | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """("stable" | "fragile" | "undefined", the reason in words) for every row."""
-    sigma = background.sigma
-    size = np.abs(gradient.values) * sigma[:, None]  # (rows, features, outputs)
-    total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    share = (size / total).max(axis=2)
-    error = np.nan_to_num(gradient.error, nan=0.0) * sigma[:, None]
+    sigma, material = background.sigma, MATERIAL * background.output_spread
+    count = len(gradient.values)
     # against the row's gradient as a whole: a bound larger than a derivative near zero is harmless
-    loose = np.linalg.norm(error, axis=1) > LOOSE * np.maximum(np.linalg.norm(size, axis=1), 1e-300)
-    loose &= np.linalg.norm(size, axis=1) > 0
+    loose = np.nan_to_num(_length(gradient.error, sigma))  # an unknown bound is no large one
+    loose = (loose > LOOSE * _length(gradient.values, sigma)) & (loose > material)
     curved = np.abs(residual) > CURVED * np.abs(promised)
-    curved &= np.maximum(np.abs(promised), np.abs(residual)) > MATERIAL * background.output_spread
+    curved &= np.maximum(np.abs(promised), np.abs(residual)) > material
     undefined = ~np.all(np.isfinite(gradient.values), axis=(1, 2))
-    verdict = np.full(len(size), "stable", dtype="<U9")
-    reason = np.full(len(size), "", dtype=object)
-    for flag, word in ((JUMP, "jump"), (KINK, "kink")):
-        # a jump matters whatever the slope beside it
-        hit = ((gradient.flags & flag) > 0) & ((share > MATTERS) | (flag == JUMP))
-        for i in np.nonzero(hit.any(axis=1) & (reason == ""))[0]:
-            worst = int(np.argmax(np.where(hit[i], share[i], -1.0)))
-            verdict[i], reason[i] = "fragile", f"{word} in {names[worst]!r}"
+    near = np.zeros(count, bool) if boundary is None else boundary < NEAR
+    verdict = np.full(count, "stable", dtype="<U9")
+    reason = np.full(count, "", dtype=object)
+    _mark_breaks(gradient, sigma, names, verdict, reason)
     for mask, word in (
-        (loose.any(axis=1), "the derivative's error bound is large"),
-        (curved.any(axis=1), f"the model bends within {PROBE:g} spreads"),
         (undefined, "the gradient is not finite"),
+        (loose.any(axis=1), "the derivative's error bound is large"),
+        (curved.any(axis=1), f"the model bends within {reach:g} spreads"),
+        (near, f"the decision boundary lies within {NEAR:g} spreads"),
     ):
         fresh = mask & (reason == "")
         verdict[fresh], reason[fresh] = "fragile", word
     verdict[undefined] = "undefined"
     return verdict, reason
+
+
+def _mark_breaks(
+    gradient: Gradient, sigma: Array, names: Sequence[str], verdict: np.ndarray, reason: np.ndarray
+) -> None:
+    """Mark rows with a jump or a kink in a feature that carries a share of the gradient."""
+    rows = np.nonzero(gradient.flags.any(axis=1))[0]
+    if not len(rows):
+        return
+    size = np.abs(gradient.values[rows]) * sigma[:, None]  # (rows, features, outputs)
+    total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    share = (size / total).max(axis=2)
+    for flag, word in ((JUMP, "jump"), (KINK, "kink")):
+        hit = ((gradient.flags[rows] & flag) > 0) & (share > MATTERS)
+        for i in np.nonzero(hit.any(axis=1) & (reason[rows] == ""))[0]:
+            worst = int(np.argmax(np.where(hit[i], share[i], -1.0)))
+            verdict[rows[i]], reason[rows[i]] = "fragile", f"{word} in {names[worst]!r}"
+
+
+def _length(values: Array, sigma: Array) -> Array:
+    """Norm over the features, in units of their spreads: (rows, features, outputs) -> (rows, outputs)."""
+    return np.sqrt(np.einsum("rfo,rfo,f->ro", values, values, sigma**2))
+
+
+def _inside(moved: Array, rows: Array, bounds: tuple[Array, Array] | None) -> Array:
+    """Keep moved rows in the range; a row outside it keeps its own value as the edge."""
+    if bounds is None:
+        return moved
+    low, high = bounds
+    if np.any(rows < low) or np.any(rows > high):
+        low, high = np.minimum(low, rows), np.maximum(high, rows)
+    return np.clip(moved, low, high, out=moved)

@@ -49,9 +49,13 @@ class TExplainer:
         How finite differences find their displacement h: "auto" (a noise-aware ladder with an error
         bound), "paper" (Algorithm 1) or a number.
     smoothing
-        Width of the neighbourhood the gradient is averaged over, in units of each feature's spread.
+        Width of the neighbourhood the gradient is averaged over, in units of each feature's spread; 0
+        for the derivative at the point, "auto" for the largest width at which the averaged model is
+        still the model (black boxes: the point).
     attribution
-        "sensitivity" (the paper: the partial derivative), "scaled", "contribution", "integrated".
+        "effect" (the default: what replacing the feature by other values of its column does),
+        "sensitivity" (the paper: the partial derivative; the default when a step is given), "scaled";
+        "contribution", "integrated" and "additive" share out f(x) - E f.
     categorical
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
@@ -97,7 +101,7 @@ class TExplainer:
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         if batch_rows < 1:
             raise InputError(f"batch_rows={batch_rows} is too small; expected at least 1.")
-        self.attribution = "sensitivity" if attribution == "auto" else attribution
+        self.attribution = attributions.default(step) if attribution == "auto" else attribution
         if self.attribution not in attributions.ATTRIBUTIONS:
             known = ", ".join(attributions.ATTRIBUTIONS)
             raise InputError(f"attribution={attribution!r} is unknown; expected 'auto' or one of {known}.")
@@ -113,7 +117,8 @@ class TExplainer:
         self.predictor, self.refit = categories.prepare(self.predictor, schema, plan)
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
         self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
-        settings = gradients.Settings(step, smoothing, limits, batch_rows, validation)
+        average = self.attribution not in attributions.ADDITIVE
+        settings = gradients.Settings(step, smoothing, limits, batch_rows, validation, average)
         self.engine, self.categories = categories.build(
             self.predictor, self.background, schema.names, engine, settings, plan
         )
@@ -173,11 +178,8 @@ class TExplainer:
         local = attributions.Local(rows, f0, gradient.values, self.background, self.predictor, self.engine)
         found = attributions.ATTRIBUTIONS[self.attribution](local)
         values, effects = self.categories.fill(found.values, rows, f0, self.attribution)
-        residual, promised = diagnostics.taylor_residual(
-            self.predictor, rows, f0, gradient.values, self.background
-        )
-        verdict, reason = diagnostics.verdicts(
-            gradient, residual, promised, self.background, self.schema.names
+        doubts = diagnostics.assess(
+            self.predictor, rows, f0, gradient, self.background, self.schema.names, self.engine.width
         )
         arrays = {
             "values": values,
@@ -186,15 +188,13 @@ class TExplainer:
             "error": gradient.error,
             "step": gradient.step,
             "flags": gradient.flags,
-            "taylor_residual": residual,
             "completeness": f0 - self.background.base - values.sum(axis=1),
             "evaluations": gradient.evaluations
             + found.evaluations
             + self.categories.evaluations
             + f0.shape[1]
             + 1,
-            "verdict": verdict,
-            "reason": reason,
+            **doubts,
             **gradient.extras,
             **effects,
         }

@@ -102,6 +102,7 @@ SHARES: dict[str, Callable[[Swap], Array]] = {
     "scaled": scaled,
     "contribution": contribution,
     "integrated": contribution,
+    "additive": contribution,
     "effect": effect,
 }
 

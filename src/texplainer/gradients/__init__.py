@@ -77,6 +77,7 @@ class Settings:
     bounds: tuple[Array, Array] | None = None
     batch_rows: int = BATCH_ROWS
     validation: tuple[Any, Any] | None = None
+    average: bool = True  # exact engines may average over a neighbourhood; what must add up needs the point
 
 
 def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:
@@ -112,7 +113,9 @@ def _build(name: str, predictor: Predictor, background: Array, settings: Setting
         module = import_module(f"texplainer.gradients.{ENGINES[name]}")
     except ModuleNotFoundError as error:  # an extra is not installed
         raise Unsupported(f"needs the package {error.name!r}, which is not installed.") from error
-    return module.build(predictor, background, settings)
+    from texplainer.gradients.smoothing import smooth
+
+    return smooth(module.build(predictor, background, settings), predictor, background, settings)
 
 
 def spread(background: Array) -> Array:
