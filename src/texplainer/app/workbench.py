@@ -76,9 +76,13 @@ class Workbench:
         """Prediction, attributions and doubts of any cells; and what the row's own surrogate says of them."""
         began = time.perf_counter()
         point, notes = self._point(question.get("cells"))
-        answer = _plain(self._ask(MAIN, point), 0)
-        if question.get("row") is not None:
-            answer["surrogate"] = self._surrogate(self._index(question["row"]), point)
+        if question.get("row") is None:
+            answer = _plain(self._ask(MAIN, point))
+        else:
+            index = self._index(question["row"])
+            still = np.array_equal(point[0], self.rows[index], equal_nan=True)
+            answer = _plain(self._anchor(index) if still else self._ask(MAIN, point))
+            answer["surrogate"] = self._surrogate(index, point)
         return answer | {"notes": notes, "milliseconds": round(1000 * (time.perf_counter() - began), 1)}
 
     def compare(self, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +92,7 @@ class Workbench:
             known = ", ".join(self.others) or "none"
             raise InputError(f"explainer {name!r} is unknown; there are: {known}.")
         point, _ = self._point(question.get("cells"))
-        return _plain(self._ask(str(name), point), 0)
+        return _plain(self._ask(str(name), point))
 
     def stability(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """How far the attributions move when every number moves by a small share of its spread."""
@@ -136,14 +140,19 @@ class Workbench:
                 warnings.simplefilter("ignore")  # an undefined row says so in its verdict
                 return self._built[name](self.explainer.schema.write(rows))
 
+    def _anchor(self, index: int) -> Explanation:
+        """The explanation of one of the rows, kept while it is being moved."""
+        found = self._anchors.get(index)
+        if found is None:
+            if len(self._anchors) >= ANCHORS:
+                self._anchors.clear()
+            found = self._anchors[index] = self._ask(MAIN, self.rows[index : index + 1])
+        return found
+
     def _surrogate(self, index: int, point: Array) -> list[float | None]:
         """f(x) + sum of slopes times moves, from the row x to the point; categories by their swap effects."""
         row = self.rows[index : index + 1]
-        if index not in self._anchors:
-            if len(self._anchors) >= ANCHORS:
-                self._anchors.clear()
-            self._anchors[index] = self._ask(MAIN, row)
-        found = self._anchors[index]
+        found = self._anchor(index)
         out = np.atleast_1d(found.surrogate(np.where(self.explainer.schema.numeric, point - row, 0.0))[0])
         for name, category in found.categories.items():
             j = found.feature_names.index(name)
@@ -234,11 +243,11 @@ def _model_name(model: Any) -> str:
     return type(steps[-1][1] if steps else model).__name__
 
 
-def _plain(explanation: Explanation, row: int) -> dict[str, Any]:
-    """One row of an explanation as lists."""
+def _plain(explanation: Explanation) -> dict[str, Any]:
+    """The first row of an explanation as lists."""
     arrays = explanation.arrays
     answer = {
-        name: explanations.finite(arrays[name][row])
+        name: explanations.finite(arrays[name][0])
         for name in ("values", "gradient", "predictions", "error", "flags")
         if name in arrays
     }
@@ -246,8 +255,8 @@ def _plain(explanation: Explanation, row: int) -> dict[str, Any]:
         "base": explanations.finite(arrays["base_values"]),
         "features": list(explanation.feature_names),
         "attribution": explanation.attribution,
-        "verdict": str(arrays["verdict"][row]) if "verdict" in arrays else "",
-        "reason": str(arrays["reason"][row]) if "reason" in arrays else "",
+        "verdict": str(arrays["verdict"][0]) if "verdict" in arrays else "",
+        "reason": str(arrays["reason"][0]) if "reason" in arrays else "",
     }
 
 

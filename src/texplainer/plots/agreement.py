@@ -13,24 +13,25 @@ from texplainer.explanation import Explanation
 from texplainer.plots import pick, style
 
 
-def agreement(
-    subject: Mapping[str, Explanation], measure: str = "feature", *, k: int = 5, ax: Axes | None = None
-) -> Axes:
+def agreement(subject: Any, measure: str = "feature", *, k: int = 5, ax: Axes | None = None) -> Axes:
     """Draw the mean agreement of every pair of explainers over the same rows.
 
     Parameters
     ----------
     subject
-        Explanations of the same rows by explainer's name.
+        An Evaluation, or explanations of the same rows by explainer's name.
     measure
-        "feature", "rank", "sign", "signed-rank" (share of the top k), "spearman" or "kendall".
+        "feature", "rank", "sign", "signed_rank" (share of the top k), "spearman" or "kendall".
     k
         How many features count as the top.
     ax
         Where to draw; fresh axes by default.
     """
-    table = pairwise(subject, measure, k)
-    names = list(subject)
+    if isinstance(subject, Mapping):
+        names, table = list(subject), pairwise(subject, measure, k)
+    else:
+        names = list(subject.explainers)
+        table = subject.agreement(measure, min(k, len(subject.feature_names)))
     size = 1.6 + 0.55 * len(names)
     ax = style.canvas(ax, width=size + 1.4, height=size)
     low = -1.0 if measure in ("spearman", "kendall") else 0.0
@@ -56,18 +57,10 @@ def agreement(
 
 def pairwise(subject: Mapping[str, Explanation], measure: str, k: int) -> np.ndarray:
     """Mean agreement over rows of every pair, (explainers, explainers)."""
-    from texplainer.metrics import agreement as measures
+    from texplainer.metrics.agreement import AGREEMENTS
 
-    known: dict[str, Any] = {
-        "feature": measures.feature_agreement,
-        "rank": measures.rank_agreement,
-        "sign": measures.sign_agreement,
-        "signed-rank": measures.signed_rank_agreement,
-        "spearman": measures.spearman,
-        "kendall": measures.kendall,
-    }
-    if measure not in known:
-        raise InputError(f"measure={measure!r} is unknown; expected one of {', '.join(known)}.")
+    if measure not in AGREEMENTS:
+        raise InputError(f"measure={measure!r} is unknown; expected one of {', '.join(AGREEMENTS)}.")
     values = [pick.one_output(e).arrays["values"][:, :, 0] for e in subject.values()]
     if len({v.shape for v in values}) != 1:
         shapes = ", ".join(f"{name} {v.shape}" for name, v in zip(subject, values, strict=True))
@@ -75,8 +68,9 @@ def pairwise(subject: Mapping[str, Explanation], measure: str, k: int) -> np.nda
     kept = np.all([np.isfinite(v).all(axis=1) for v in values], axis=0)
     values = [v[kept] for v in values]
     ties = np.random.default_rng(0).random(values[0].shape)  # a fair guess, the same for all
-    extra = () if measure in ("spearman", "kendall") else (ties, min(k, values[0].shape[1]))
-    return np.array([[np.nanmean(known[measure](a, b, *extra)) for b in values] for a in values])
+    agree = AGREEMENTS[measure]
+    k = min(k, values[0].shape[1])
+    return np.array([[np.nanmean(agree(a, b, ties, k)) for b in values] for a in values])
 
 
 def _two_digits(value: float) -> str:

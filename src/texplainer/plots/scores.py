@@ -17,17 +17,27 @@ def per_row(subject: Any, metric: str) -> dict[str, np.ndarray]:
             str(name): np.asarray(found[metric] if isinstance(found, Mapping) else found, dtype=float).ravel()
             for name, found in subject.items()
         }
-    raise NotImplementedError
+    return subject.per_row(metric)
 
 
 def label(subject: Any, metric: str) -> str:
     """The metric's name for an axis."""
-    return metric.upper() if len(metric) <= 4 else metric
+    column = _column(subject, metric)
+    if column is None:
+        return metric.upper() if len(metric) <= 4 else metric
+    part = column.part if metric == column.name or not column.part.isdigit() else ""
+    return f"{column.label} {part}".strip()
 
 
 def direction(subject: Any, metric: str) -> str:
-    """Which way is better, in words."""
-    return "log; lower is better"
+    """Which way is better, in words; stability is low where nothing is known."""
+    column = _column(subject, metric)
+    return f"log; {'lower' if column is None or column.better == 'low' else 'higher'} is better"
+
+
+def _column(subject: Any, metric: str) -> Any:
+    """What the Evaluation says of a metric; None for plain arrays."""
+    return None if isinstance(subject, Mapping) else subject.columns[subject.columns_of(metric)[0]]
 
 
 def colours(names: Sequence[str] | Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 from texplainer.report import explanations
 
 #: script files, in the order in which they need each other
-SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js", "sections.js", "report.js")
+SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js", "sections.js", "evaluation.js", "report.js")
 
 
 def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, Any] | None = None) -> Path:

@@ -87,8 +87,12 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
         spent = explanation.arrays["evaluations"]
         found["model evaluations"] = f"{int(spent.sum()):,} ({spent.mean():,.0f} a row)"
     found["data fingerprint"] = fingerprint(explanation.arrays["data"])
-    found |= {name: installed(name) for name in PACKAGES} | {"Python": platform.python_version()}
-    return list(found.items())
+    return list((found | environment()).items())
+
+
+def environment() -> dict[str, str]:
+    """The versions of what did the work."""
+    return {name: installed(name) for name in PACKAGES} | {"Python": platform.python_version()}
 
 
 def fingerprint(data: np.ndarray) -> str:

@@ -39,3 +39,16 @@ def grid(caption: str, head: tuple[str, ...], rows: list[list[Any]]) -> str:
         f'<pre style="white-space:pre-wrap">{escape(caption)}</pre>'
         f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
+
+
+def evaluation(subject: Any) -> str:
+    """An Evaluation's summary, the best of each column in bold."""
+    summary, best = subject.summary(), subject.best()
+    rows = []
+    for i, name in enumerate(subject.explainers):
+        cells = [f"<b>{v:.4g}</b>" if b else f"{v:.4g}" for v, b in zip(summary[i], best[i], strict=True)]
+        control = " (control)" if name in subject.controls else ""
+        rows.append([escape(str(name)) + control, *cells])
+    heads = [f"{c.label} {c.part}".strip() + (" ↓" if c.better == "low" else " ↑") for c in subject.columns]
+    words = f"Evaluation of {len(subject.explainers)} explainers on {subject.scores.shape[2]} rows"
+    return grid(words, ("", *heads), rows)

@@ -48,8 +48,8 @@ TX.whisker = (x0, x1, y) => Math.abs(x1 - x0) < 2 ? [] : [
   TX.svg("line", { class: "whisker", x1: x0, x2: x1, y1: y + ROW / 2, y2: y + ROW / 2 }),
   ...[x0, x1].map((x) => TX.svg("line", { class: "whisker", x1: x, x2: x, y1: y + ROW / 2 - 3, y2: y + ROW / 2 + 3 })),
 ];
-TX.axis = (svg, at, ticks, y, top) => {
-  const words = TX.tickWords(ticks);
+TX.axis = (svg, at, ticks, y, top, log = false) => {
+  const words = log ? ticks.map((tick) => TX.number(Number(tick.toPrecision(2)))) : TX.tickWords(ticks);
   const wide = Math.max(...words.map((word) => word.length)) * LETTER + 12;
   const every = ticks.length > 1 ? Math.ceil(wide / (at(ticks[1]) - at(ticks[0]))) : 1;
   ticks.forEach((tick, i) => {

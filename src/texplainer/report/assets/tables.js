@@ -33,7 +33,7 @@ TX.table = (columns, lines, { pick = null, picked = () => false, chunk = 100, so
       tabindex: pick ? 0 : null,
       onclick: pick ? () => pick(line) : null,
       onkeydown: pick ? (event) => { if (event.key === "Enter") pick(line); } : null,
-    }, columns.map((column) => TX.el("td", { class: column.number ? "number" : null },
+    }, columns.map((column) => TX.el("td", { class: [column.number ? "number" : "", column.strong && column.strong(line) ? "strong" : ""].join(" ").trim() || null },
       column.chip && column.words(line) ? TX.el("span", { class: "chip " + column.words(line) }, column.words(line))
         : column.words ? column.words(line) : TX.number(column.value(line)))))));
     more.hidden = sorted.length <= limit;
