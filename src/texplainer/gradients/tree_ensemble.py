@@ -1,0 +1,197 @@
+"""Tree ensembles as plain arrays, the one form every library's model is read into.
+
+Nodes of all trees lie in preorder (the left child of node i is i + 1), one array a field. Every split
+sends a row left when ``x <= threshold``; NaN follows `missing_left`. Each node also knows the tightest
+thresholds of its ancestors on its own column, so that a column repeated on a path counts as one
+interval.
+
+Categorical splits become *virtual columns*, one for each (feature, set of categories going left): 0
+inside the set, 1 outside, split at one half.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LEAF, TWIN, LOWER, UPPER, MISSING_LEFT = (
+    1,
+    2,
+    4,
+    8,
+    16,
+)  # bits of TreeEnsemble.kind; TWIN: both children are leaves
+MAX_NODES = 30_000_000  # about 1.2 GB of node arrays
+EDGE, FAR = (
+    0.9e308,
+    1.7e308,
+)  # stand-ins for infinite thresholds; rows are clipped to +-1e308, between the two
+
+
+class Categories:
+    """Collects the virtual columns of a model while its trees are read."""
+
+    def __init__(self, features: int) -> None:
+        self.features = features
+        self._columns: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def column(self, feature: int, codes: Sequence[int]) -> int:
+        """The virtual column of a feature and the set of categories that go left."""
+        key = (feature, tuple(sorted(codes)))
+        return self._columns.setdefault(key, self.features + len(self._columns))
+
+    @property
+    def known(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Feature and codes of every virtual column, in order."""
+        return tuple(self._columns)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One tree as a library gives it: node 0 is the root, leaves have ``left < 0``, any order."""
+
+    left: NDArray[Any]  # (nodes,) index of the child taken when x <= threshold
+    right: NDArray[Any]  # (nodes,)
+    column: NDArray[Any]  # (nodes,) feature, or features + position in `categories`
+    threshold: NDArray[Any]  # (nodes,)
+    missing_left: NDArray[Any]  # (nodes,) bool
+    value: NDArray[Any]  # (nodes, width) read at leaves
+    output: int = 0  # the first raw output it adds to
+
+
+@dataclass(frozen=True)
+class TreeEnsemble:
+    """``raw = base + sum of leaf values``; outputs of the model are ``link(raw)``.
+
+    Attributes
+    ----------
+    link : name of the map from raw outputs to the model's own predictions, see `trees.LINKS`.
+    steepness : factor on the raw outputs inside a logistic link.
+    dtype : the type the library rounds inputs to before it compares.
+    tolerance : how closely the library itself adds up, relative.
+    categories : for each virtual column its feature and the category codes that go left.
+    """
+
+    kind: NDArray[np.uint8]  # (nodes,) bits LEAF, TWIN, LOWER, UPPER, MISSING_LEFT
+    column: NDArray[np.uint64]  # (nodes,)
+    threshold: Floats  # (nodes,)
+    lower: Floats  # (nodes,) tightest ancestor bounds on the node's own column
+    upper: Floats  # (nodes,)
+    right: NDArray[np.uint64]  # (nodes,) right child; at a leaf, its row of `value`
+    roots: NDArray[np.uint64]  # (trees,)
+    output: NDArray[np.uint64]  # (trees,) first raw output the tree adds to
+    value: Floats  # (leaves, width)
+    base: Floats  # (raw outputs,)
+    features: int
+    depth: int
+    link: str
+    steepness: float
+    dtype: type
+    tolerance: float
+    categories: tuple[tuple[int, tuple[int, ...]], ...] = field(default=())
+
+    @property
+    def columns(self) -> int:
+        """Features plus virtual columns."""
+        return self.features + len(self.categories)
+
+    def widen(self, rows: Floats) -> Floats:
+        """Append the virtual columns: 0 where the category goes left, 1 elsewhere, NaN where missing."""
+        if not self.categories:
+            return rows
+        virtual = np.empty((len(rows), len(self.categories)))
+        for position, (feature, codes) in enumerate(self.categories):
+            cells = rows[:, feature]
+            outside = 1.0 - np.isin(np.trunc(cells), codes)
+            virtual[:, position] = np.where(np.isnan(cells), np.nan, outside)
+        return np.hstack([rows, virtual])
+
+
+def assemble(
+    trees: Sequence[Tree],
+    *,
+    features: int,
+    base: Sequence[float] | Floats,
+    link: str,
+    steepness: float = 1.0,
+    dtype: type = np.float64,
+    tolerance: float = 1e-10,
+    categories: Sequence[tuple[int, tuple[int, ...]]] = (),
+) -> TreeEnsemble:
+    """Lay the trees out in preorder and find the ancestor bounds of every node."""
+    from texplainer.gradients.tree_layout import preorder
+
+    sizes = np.array([len(tree.left) for tree in trees], dtype=np.int64)
+    if sizes.sum() > MAX_NODES:
+        raise ValueError(
+            f"the ensemble has {sizes.sum():,} nodes; the tree engine takes at most {MAX_NODES:,}"
+        )
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+
+    def joined(name: str, kind: type) -> NDArray[Any]:
+        return np.concatenate([np.asarray(getattr(tree, name)) for tree in trees]).astype(kind)
+
+    left, right = joined("left", np.int64), joined("right", np.int64)
+    shift = np.repeat(starts, sizes)
+    left, right = np.where(left < 0, -1, left + shift), np.where(left < 0, -1, right + shift)
+    threshold = finite_threshold(joined("threshold", np.float64))
+    order, child, lower, upper, threshold, depth = preorder(
+        left, right, joined("column", np.int64), threshold, starts
+    )
+    leaf = left[order] < 0
+    column = np.where(leaf, 0, joined("column", np.int64)[order])
+    if len(column) and column.max() >= features + len(categories):
+        raise ValueError(f"a tree splits on column {column.max()}, but the model has {features} features")
+    followed = np.append(leaf, [False, False])
+    twin = ~leaf & followed[1:-1] & followed[2:]
+    missing = joined("missing_left", np.bool_)[order]
+    value = np.concatenate([np.asarray(tree.value, dtype=np.float64) for tree in trees])[order][leaf] + 0.0
+    if not np.isfinite(value).all():
+        raise ValueError("a leaf of the ensemble holds a value that is not finite")
+    roots = np.concatenate([[0], np.cumsum(_reached(order, starts))[:-1]])
+    return TreeEnsemble(
+        kind=_bits(
+            {
+                LEAF: leaf,
+                TWIN: twin,
+                LOWER: np.isfinite(lower),
+                UPPER: np.isfinite(upper),
+                MISSING_LEFT: missing,
+            }
+        ),
+        column=column.astype(np.uint64),
+        threshold=threshold,
+        lower=lower,
+        upper=upper,
+        right=np.where(leaf, np.cumsum(leaf) - 1, child).astype(np.uint64),
+        roots=roots.astype(np.uint64),
+        output=np.array([tree.output for tree in trees], dtype=np.uint64),
+        value=np.ascontiguousarray(value),
+        base=np.asarray(base, dtype=np.float64),
+        features=features,
+        depth=int(depth),
+        link=link,
+        steepness=steepness,
+        dtype=dtype,
+        tolerance=tolerance,
+        categories=tuple(categories),
+    )
+
+
+def _bits(flags: dict[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:
+    return np.sum([np.where(flag, bit, 0) for bit, flag in flags.items()], axis=0).astype(np.uint8)
+
+
+def _reached(order: Integers, starts: Integers) -> Integers:
+    """Nodes reached from each root (a pruned model may keep dead nodes)."""
+    return np.bincount(np.searchsorted(starts, order, side="right") - 1, minlength=len(starts))
+
+
+def finite_threshold(threshold: Floats) -> Floats:
+    """Infinite thresholds as finite stand-ins that compare rightly with rows clipped to +-1e308."""
+    return np.where(threshold == np.inf, FAR, np.clip(threshold, -EDGE, EDGE))

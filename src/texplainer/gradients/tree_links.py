@@ -1,0 +1,67 @@
+"""From the raw sums of an ensemble to the explained scale.
+
+Boosted classifiers are smoothed on the margin and carried through their link; forests, whose raw sums
+are class shares, are smoothed as probabilities. Each entry of `LINKS` is the map of all outputs and,
+for the certificate, the size of its second derivative at the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from texplainer.gradients import Unsupported, links
+from texplainer.gradients.transformers import Map, affine, compose, identity
+from texplainer.gradients.tree_ensemble import TreeEnsemble
+from texplainer.signatures import Array
+
+#: outputs (rows, outputs) -> bound on their second derivative by the raw sums, same shape
+Bend = Callable[[Array], Array]
+
+
+def _bend_sigmoid(p: Array) -> Array:
+    return np.abs(p * (1 - p) * (1 - 2 * p))
+
+
+def _bend_softmax(p: Array) -> Array:
+    return 5 * p  # p_c [(z_c' - mean z')^2 + Var z'] with every |z'| at most 1
+
+
+def _bend_log_odds(z: Array) -> Array:
+    return np.abs(np.exp(z) - np.exp(-z)) * (2 + np.exp(z) + np.exp(-z))  # |1/(1-p)^2 - 1/p^2|
+
+
+#: (link, scale) -> the map to all outputs and its bend
+LINKS: dict[tuple[str, str], tuple[Map, Bend]] = {
+    ("identity", "raw"): (identity, np.zeros_like),
+    ("identity", "margin"): (identity, np.zeros_like),
+    ("exponential", "raw"): (links.exponential, np.abs),
+    ("exponential", "margin"): (identity, np.zeros_like),
+    ("logistic", "probability"): (compose(links.sigmoid, links.pair), _bend_sigmoid),
+    ("logistic", "margin"): (links.two_sided, np.zeros_like),
+    ("logistic", "raw"): (links.sigmoid, _bend_sigmoid),
+    ("sigmoid", "raw"): (links.sigmoid, _bend_sigmoid),
+    ("sigmoid", "probability"): (links.sigmoid, _bend_sigmoid),
+    ("sigmoid", "margin"): (identity, np.zeros_like),
+    ("softmax", "probability"): (links.softmax, _bend_softmax),
+    ("softmax", "margin"): (identity, np.zeros_like),
+    ("share", "probability"): (links.pair, np.zeros_like),
+    ("share", "margin"): (compose(links.pair, links.log_odds), _bend_log_odds),
+    ("shares", "probability"): (identity, np.zeros_like),
+    ("shares", "margin"): (links.log_odds, _bend_log_odds),
+    ("unknown", "margin"): (identity, np.zeros_like),
+}
+
+
+def link(ensemble: TreeEnsemble, scale: str) -> tuple[Map, Bend]:
+    """Find the map from an ensemble's raw sums to all outputs on a scale, and its bend."""
+    if (ensemble.link, scale) not in LINKS:
+        raise Unsupported(
+            f"its objective's link is not known, so its {scale} cannot be differentiated (its margin can)."
+        )
+    chosen, bend = LINKS[ensemble.link, scale]
+    steepness = ensemble.steepness
+    if steepness == 1.0 or scale == "margin":
+        return chosen, bend
+    return compose(affine(steepness * np.eye(len(ensemble.base))), chosen), lambda y: steepness**2 * bend(y)

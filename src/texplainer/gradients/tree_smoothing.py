@@ -1,0 +1,139 @@
+"""From an ensemble and half-widths to smoothed values and gradients of rows.
+
+Columns with a half-width of zero (and the virtual columns of categories) are *hard*: their thresholds
+and cells are replaced by ranks four apart, so that a cell always lies at least two half-widths (of 1)
+from a threshold and the soft tree decides as the hard one. With all widths zero the smoothed ensemble
+*is* the model: the self-check uses that.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from texplainer.gradients.tree_ensemble import LEAF, Floats, TreeEnsemble
+from texplainer.gradients.tree_kernel import BLOCK, Plan, scalar_rows, vector_rows
+from texplainer.gradients.tree_layout import coherent_order, subtree_ends
+
+Execution = Callable[..., None]
+EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
+LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `tree_ensemble.finite_threshold`
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """An ensemble prepared for one vector of half-widths."""
+
+    ensemble: TreeEnsemble
+    widths: Floats  # (features,) 0: a hard column
+    plan: Plan
+    ranks: dict[int, Floats]  # hard column -> its sorted thresholds
+
+    def code(self, rows: Floats) -> Floats:
+        """Rows as the kernels read them: clipped, virtual columns appended, hard columns ranked."""
+        cells = np.clip(self.ensemble.widen(rows), -LARGEST, LARGEST)
+        for column, thresholds in self.ranks.items():
+            with np.errstate(over="ignore"):
+                exact = np.clip(
+                    cells[:, column].astype(self.ensemble.dtype).astype(np.float64), -LARGEST, LARGEST
+                )
+            rank = 4.0 * np.searchsorted(thresholds, exact, side="left")
+            cells[:, column] = np.where(np.isnan(exact), np.nan, rank)
+        return np.ascontiguousarray(cells)
+
+    def __call__(
+        self, rows: Floats, *, execution: str = "auto", threads: int | None = None
+    ) -> tuple[Floats, Floats]:
+        """Smoothed raw outputs (rows, outputs) and their gradient (rows, features, outputs)."""
+        cells, outputs = self.code(rows), len(self.ensemble.base)
+        value = np.zeros((len(rows), outputs))
+        gradient = np.zeros((len(rows), self.ensemble.columns, outputs))
+        run(self.plan, cells, value, gradient, execution, threads)
+        gradient = gradient[:, : self.ensemble.features] * self.plan.inverse[: self.ensemble.features, None]
+        return value + self.ensemble.base, gradient
+
+
+def smooth(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
+    """Prepare `ensemble` for the half-widths (features,)."""
+    threshold, lower, upper = ensemble.threshold.copy(), ensemble.lower.copy(), ensemble.upper.copy()
+    half = np.concatenate([widths, np.zeros(len(ensemble.categories))])
+    split = (ensemble.kind & LEAF) == 0
+    ranks: dict[int, Floats] = {}
+    for column in np.flatnonzero(half == 0.0):
+        here = np.flatnonzero(split & (ensemble.column == column))
+        ranks[int(column)] = known = np.unique(threshold[here])
+        for bound in (threshold, lower, upper):
+            inside = here[np.isfinite(bound[here])]
+            bound[inside] = 4.0 * np.searchsorted(known, bound[inside]) + 2.0
+    plan = Plan(
+        kind=ensemble.kind,
+        column=ensemble.column,
+        threshold=threshold,
+        lower=lower,
+        upper=upper,
+        right=ensemble.right,
+        roots=ensemble.roots,
+        output=ensemble.output,
+        value=ensemble.value,
+        inverse=1.0 / np.where(half == 0.0, 1.0, half),
+        outputs=np.uint64(len(ensemble.base)),
+        depth=np.uint64(ensemble.depth),
+        block=np.uint64(BLOCK),
+    )
+    return Smoothed(ensemble, np.asarray(widths, dtype=np.float64), plan, ranks)
+
+
+def run(
+    plan: Plan, cells: Floats, value: Floats, gradient: Floats, execution: str, threads: int | None
+) -> None:
+    """Fill `value` and `gradient`, in parallel over rows; the result does not depend on how."""
+    rows = len(cells)
+    if rows >= 4 * BLOCK and execution != "scalar":
+        order = coherent_order(cells, work(plan) * plan.inverse, BLOCK)
+    else:
+        order = np.arange(rows)
+    width = plan.value.shape[1]
+    fixed = (plan, cells, order, value, gradient)
+    many = None if width == 1 else width
+
+    def execute(name: str, first: int, last: int) -> None:
+        EXECUTIONS[name](*fixed, first, last, many)
+
+    done = 0
+    if execution == "auto":
+        done, execution = fastest(execute, rows)
+    workers = min(threads or os.cpu_count() or 1, -(-rows // (2 * BLOCK)))
+    if workers <= 1:
+        return execute(execution, done, rows)
+    share = -(-(rows - done) // (4 * workers * BLOCK)) * BLOCK
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(execute, execution, at, min(at + share, rows)) for at in range(done, rows, share)]
+        for job in jobs:
+            job.result()
+    return None
+
+
+def work(plan: Plan) -> Floats:
+    """For each column the nodes below its splits, summed: what there is to skip."""
+    leaf = (plan.kind & LEAF) != 0
+    end = subtree_ends(plan.right, leaf)
+    below = np.where(leaf, 0, end - np.arange(len(leaf)))
+    return np.bincount(plan.column.astype(np.int64), weights=below, minlength=len(plan.inverse)).astype(
+        np.float64
+    )
+
+
+def fastest(execute: Callable[[str, int, int], None], rows: int) -> tuple[int, str]:
+    """Rows already done and the faster execution: one block each, when there are enough rows to repay it."""
+    if rows < 4 * BLOCK:
+        return 0, "scalar" if rows < BLOCK // 4 else "vector"
+    took: dict[str, float] = {}
+    for position, name in enumerate(EXECUTIONS):
+        execute(name, 0, 0)  # compile, or load from the cache
+        began = time.perf_counter()
+        execute(name, position * BLOCK, (position + 1) * BLOCK)
+        took[name] = time.perf_counter() - began
+    return 2 * BLOCK, min(took, key=lambda name: took[name])

@@ -1,0 +1,196 @@
+"""The compiled soft trees against leaf-box enumeration, and their laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+
+from oracles_trees import hard, smoothed, trees_of
+
+from texplainer.gradients.tree_ensemble import Tree, assemble
+from texplainer.gradients.tree_layout import coherent_order
+from texplainer.gradients.tree_smoothing import smooth
+
+GRID = np.array(
+    [-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]
+)  # few thresholds: equal and repeated ones are common
+
+
+def random_tree(rng, features, width, depth, output=0, wild=False):
+    rows = []
+
+    def grow(level):
+        at = len(rows)
+        rows.append(None)
+        if level == 0 or rng.random() < 0.15:
+            rows[at] = (-1, -1, 0, 0.0, False, rng.normal(size=width))
+            return at
+        threshold = rng.choice(GRID) if rng.random() < 0.7 else rng.normal()
+        if wild and rng.random() < 0.1:
+            threshold = rng.choice([-np.inf, np.inf])
+        column, missing = rng.integers(features), rng.random() < 0.5
+        left, right = grow(level - 1), grow(level - 1)
+        rows[at] = (left, right, column, threshold, missing, np.zeros(width))
+        return at
+
+    grow(depth)
+    left, right, column, threshold, missing, value = zip(*rows, strict=True)
+    return Tree(*map(np.array, (left, right, column, threshold, missing)), np.vstack(value), output)
+
+
+def random_rows(rng, rows, features, wild):
+    x = np.where(
+        rng.random((rows, features)) < 0.3,
+        rng.choice(GRID, (rows, features)),
+        rng.normal(size=(rows, features)),
+    )
+    if wild:
+        odd = rng.random((rows, features))
+        x[odd < 0.08], x[(odd > 0.08) & (odd < 0.12)], x[odd > 0.97] = np.nan, np.inf, -np.inf
+    return x
+
+
+@st.composite
+def problems(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    features, depth = draw(st.integers(1, 4)), draw(st.integers(0, 6))
+    width = draw(st.sampled_from([1, 1, 2, 3]))
+    outputs = width if width > 1 else draw(st.integers(1, 3))
+    wild = draw(st.booleans())
+    trees = [
+        random_tree(rng, features, width, depth, int(rng.integers(outputs)) if width == 1 else 0, wild)
+        for _ in range(draw(st.integers(1, 4)))
+    ]
+    widths = rng.choice([0.0, 0.05, 0.3, 1.0, 3.0], features)
+    rows = random_rows(rng, draw(st.integers(1, 9)), features, wild)
+    return trees, rows, widths, outputs, rng.normal(size=outputs)
+
+
+@pytest.mark.parametrize("execution", ["scalar", "vector"])
+@settings(max_examples=60, deadline=None)
+@given(problem=problems())
+def test_equals_leaf_boxes(execution, problem):
+    trees, rows, widths, outputs, base = problem
+    ensemble = assemble(trees, features=len(widths), base=base, link="identity")
+    value, gradient = smooth(ensemble, widths)(rows, execution=execution)
+    expected, slopes = smoothed(trees, rows, widths, outputs, base)
+    scale = 1 + sum(np.abs(tree.value).max() for tree in trees)
+    np.testing.assert_allclose(value, expected, rtol=0, atol=1e-13 * scale)
+    per_width = np.where(widths == 0, 1, widths)[:, None]
+    np.testing.assert_allclose(gradient * per_width, slopes * per_width, rtol=0, atol=1e-13 * scale)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_without_width_is_the_model(problem):
+    trees, rows, widths, outputs, base = problem
+    ensemble = assemble(trees, features=len(widths), base=base, link="identity")
+    value, gradient = smooth(ensemble, np.zeros(len(widths)))(rows)
+    np.testing.assert_allclose(value, hard(trees, rows, outputs, base), rtol=0, atol=1e-13)
+    assert not gradient.any()
+
+
+def forest(seed, features=5, trees=20, depth=7, width=1):
+    rng = np.random.default_rng(seed)
+    return [random_tree(rng, features, width, depth) for _ in range(trees)], rng
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("half", [0.02, 0.4, 2.0])
+def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
+    trees, rng = forest(3, width=width)
+    rows = random_rows(rng, 700, 5, wild=True)
+    f = smooth(assemble(trees, features=5, base=np.zeros(width), link="identity"), np.full(5, half))
+    value, gradient = f(rows, execution="scalar", threads=1)
+    assert np.isfinite(value).all() and np.isfinite(gradient).all() and gradient.any()
+
+    def same(rows, at, **how):
+        v, g = f(rows, **how)
+        np.testing.assert_array_equal(v, value[at])
+        np.testing.assert_array_equal(g, gradient[at])
+
+    everything, shuffled = np.arange(700), rng.permutation(700)
+    same(rows, everything, execution="vector", threads=1)
+    same(rows, everything, execution="vector", threads=3)
+    same(rows, everything)
+    same(rows[shuffled], shuffled)
+    for at in (slice(0, 1), slice(5, 70), slice(400, 700)):
+        same(rows[at], at)
+
+
+def test_gradient_is_the_derivative_of_the_smoothed_value():
+    trees, rng = forest(4, depth=5)
+    rows, widths = rng.normal(size=(6, 5)), np.full(5, 0.7)
+    f = smooth(assemble(trees, features=5, base=[0.0], link="identity"), widths)
+    _, gradient = f(rows)
+    for j in range(5):
+        step = np.zeros(5)
+        step[j] = 1e-5
+        difference = (f(rows + step)[0] - f(rows - step)[0]) / 2e-5
+        np.testing.assert_allclose(gradient[:, j], difference, atol=1e-4)
+
+
+def test_the_smoothed_value_is_the_mean_over_noise():
+    trees, rng = forest(5, features=2, trees=3, depth=3)
+    widths = np.array([0.6, 1.5])
+    x = np.array([[0.1, -0.3]])
+    # Inverse of the distribution on a fine regular grid.
+    u = (np.arange(1000) + 0.5) / 1000
+    noise = np.where(u < 0.5, np.sqrt(2 * u) - 1, 1 - np.sqrt(2 * (1 - u)))
+    grid = np.stack(np.meshgrid(noise, noise, indexing="ij"), axis=-1).reshape(-1, 2)
+    ensemble = assemble(trees, features=2, base=[0.0], link="identity")
+    mean = smooth(ensemble, np.zeros(2))(x + widths * grid)[0].mean()
+    assert smooth(ensemble, widths)(x)[0][0, 0] == pytest.approx(mean, abs=2e-3)
+
+
+def test_tiny_masses_keep_their_digits():
+    """A child reached with probability 5e-17 still has its exact conditional split below it."""
+    column, near = np.zeros(5, int), 1 - 1e-8
+    tree = Tree(
+        np.array([1, -1, 3, -1, -1]),
+        np.array([2, -1, 4, -1, -1]),
+        column,
+        np.array([near, 0, near + 5e-9, 0, 0]),
+        np.zeros(5, bool),
+        np.array([[0.0], [0.0], [0.0], [1.0], [2.0e16]]),
+    )
+    x, widths = np.zeros((1, 1)), np.ones(1)
+    ensemble = assemble([tree], features=1, base=[0.0], link="identity")
+    for execution in ("scalar", "vector"):
+        value, gradient = smooth(ensemble, widths)(x, execution=execution)
+        outer, inner = (1 - near) ** 2 / 2, (1 - (near + 5e-9)) ** 2 / 2
+        assert value[0, 0] == pytest.approx(outer - inner + 2e16 * inner, rel=1e-7)
+        assert gradient[0, 0, 0] == pytest.approx(
+            (1 - near) - (1 - near - 5e-9) + 2e16 * (1 - near - 5e-9), rel=1e-7
+        )
+
+
+def test_linear_in_the_leaves_and_blind_to_unused_features():
+    trees, rng = forest(6)
+    rows, widths = rng.normal(size=(40, 6)), np.full(6, 0.5)
+
+    def gradient(trees):
+        return smooth(assemble(trees, features=6, base=[0.0], link="identity"), widths)(rows)[1]
+
+    np.testing.assert_allclose(gradient(trees), gradient(trees[:7]) + gradient(trees[7:]), atol=1e-12)
+    assert not gradient(trees)[:, 5].any()
+
+
+def test_assembling_keeps_the_trees():
+    trees, _ = forest(7, trees=3, depth=4)
+    again = list(trees_of(assemble(trees, features=5, base=[0.0], link="identity")))
+    rows = random_rows(np.random.default_rng(0), 50, 5, wild=True)
+    np.testing.assert_array_equal(hard(trees, rows, 1), hard(again, rows, 1))
+
+
+def test_coherent_order_is_a_permutation_with_tight_blocks():
+    rows = np.random.default_rng(8).normal(size=(1000, 4))
+    rows[::11, 0] = np.nan
+    order = coherent_order(rows, np.array([1.0, 1.0, 0.0, 0.0]), 50)
+    np.testing.assert_array_equal(np.sort(order), np.arange(1000))
+    spread = np.nanstd(rows[order][:, 1].reshape(-1, 50), axis=1).mean()
+    assert spread < 0.6 * rows[:, 1].std()
+    same = np.ones((130, 2))
+    np.testing.assert_array_equal(np.sort(coherent_order(same, np.ones(2), 16)), np.arange(130))
