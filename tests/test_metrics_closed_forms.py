@@ -211,21 +211,6 @@ def test_monotonicity_by_hand():
     assert faithfulness.monotonicity(**removal(np.ones((1, 3))), **more) == pytest.approx([0.0])
 
 
-def test_monotone_steps_by_hand():
-    # f = x1 - x2: features come back x2 first (weakest), -1, then x1, 0: one of two steps rises.
-    rows, fills = np.ones((1, 2)), np.zeros((1, 1, 2))
-    scores = faithfulness.monotone_steps(
-        np.array([[2.0, 1.0]]),
-        rows,
-        lambda r: r @ [1.0, -1.0],
-        fills,
-        np.arange(2),
-        np.zeros((1, 2)),
-        np.ones(1),
-    )
-    assert scores == pytest.approx([0.5])
-
-
 def test_infidelity_by_hand():
     # I = (1, 0), (0, 2) at x = 0 of f = 3 x1 + 2 x2: responses 3, 4. e = (3, 1): I·e = 3, 2; squares 0, 4.
     expected, response = np.array([[3.0, 2.0]]), np.array([[3.0, 4.0]])
@@ -235,6 +220,9 @@ def test_infidelity_by_hand():
     rescaled = ((51 / 13 - 3) ** 2 + (34 / 13 - 4) ** 2) / 2
     assert faithfulness.infidelity(expected, response, convention="rescaled") == pytest.approx([rescaled])
     assert faithfulness.infidelity(0 * expected, response) == pytest.approx([1.0])
+    # a second row where the model is flat: the error 13/2 is divided by the mean power (12.5 + 0)/2.
+    rows = faithfulness.infidelity(np.vstack([expected, expected]), np.vstack([response, 0 * response]))
+    assert rows == pytest.approx([2.0 / 6.25, 6.5 / 6.25])
 
 
 def test_infidelity_of_a_quadratic_gradient():
@@ -289,14 +277,14 @@ def test_agreement_by_hand():
 def test_mask_means_by_hand():
     # columns: one number, a one-hot group of three, a category coded 0, 1, 2.
     background = np.array([[0.0, 1, 0, 0, 2], [2.0, 0, 1, 0, 0], [4.0, 0, 1, 0, 2]])
-    features = features_of("abcde", {"g": (1, 2, 3)}, {4: (0, 1, 2)})
+    features = features_of("abcde", background, {"g": (1, 2, 3)}, {4: 3})
     fill = masks.mean(background, background, features, 0.1, 0)
     assert fill.tolist() == [[[2.0, 0, 1, 0, 2.0]]]
 
 
 def test_a_removed_group_goes_as_one():
-    features = features_of("abcd", {"g": (1, 2)})
     rows = np.array([[1.0, 1.0, 0.0, 5.0]])
+    features = features_of("abcd", rows, {"g": (1, 2)})
     removed = np.array([[False, True, False]])
     gone = masks.apply(rows, np.full((1, 1, 4), 9.0), removed, features.owner)
     assert gone.tolist() == [[[1.0, 9.0, 9.0, 5.0]]]

@@ -10,7 +10,9 @@ from texplainer.metrics.features import features_of
 from texplainer.metrics.neighbourhood import flip, neighbourhood
 
 BACKGROUND = np.random.default_rng(0).random((200, 3))
-PLAIN = features_of("abc")
+PLAIN = features_of("abc", BACKGROUND)
+ONE_HOT = np.array([[0.0, 1, 0, 0, 0], [1.0, 0, 0, 1, 2], [0.5, 0, 1, 0, 1]])
+MIXED = features_of("abcde", ONE_HOT, {"g": (1, 2, 3)}, {4: 3})
 
 
 def side(rows):
@@ -71,9 +73,8 @@ def test_max_distance_is_honoured():
 
 
 def test_categories_stay_valid_and_flip_as_often_as_told():
-    features = features_of("abcde", {"g": (1, 2, 3)}, {4: (0, 1, 2)})
     rows = np.tile([0.3, 0.0, 1.0, 0.0, 1.0], (4000, 1))
-    moved = flip(rows, features, 0.25, np.random.default_rng(0))
+    moved = flip(rows, MIXED, 0.25, np.random.default_rng(0))
     assert (moved[:, 1:4].sum(axis=1) == 1).all() and set(np.unique(moved[:, 1:4])) == {0.0, 1.0}
     assert set(np.unique(moved[:, 4])) == {0.0, 1.0, 2.0}
     assert np.mean(moved[:, 2] == 0) == pytest.approx(0.25, abs=0.03)
@@ -82,9 +83,7 @@ def test_categories_stay_valid_and_flip_as_often_as_told():
 
 
 def test_noise_leaves_categories_alone():
-    features = features_of("abcde", {"g": (1, 2, 3)}, {4: (0, 1, 2)})
-    background = np.array([[0.0, 1, 0, 0, 0], [1.0, 0, 0, 1, 2]])
-    found = neighbourhood(np.array([[0.5, 0, 1, 0, 1]]), anywhere, background, features, flip_share=0.0)
+    found = neighbourhood(ONE_HOT[2:], anywhere, ONE_HOT, MIXED, flip_share=0.0)
     assert (found.rows[0, :, 1:] == [0, 1, 0, 1]).all()
 
 
@@ -96,11 +95,11 @@ def test_impossible_settings_are_refused(wrong):
 
 def test_groups_must_name_columns_once():
     with pytest.raises(InputError, match="at most once"):
-        features_of("abc", {"g": (0, 1), "h": (1, 2)})
+        features_of("abc", BACKGROUND, {"g": (0, 1), "h": (1, 2)})
 
 
 def test_features_gather_columns_by_sum_and_features_by_name():
-    features = features_of(("a", "b_1", "b_2", "c"), {"b": (1, 2)})
+    features = features_of(("a", "b_1", "b_2", "c"), np.eye(4), {"b": (1, 2)})
     assert features.names == ("a", "b", "c")
     by_column = features.gather(np.array([[1.0, 2.0, 3.0, 4.0]]), ("a", "b_1", "b_2", "c"))
     assert by_column.tolist() == [[1.0, 5.0, 4.0]]

@@ -1,1 +1,11 @@
-"""Metrics of explanations: one function of arrays each, one line each in `METRICS`."""
+"""Metrics of explanations, and `evaluate`, which measures several explainers side by side.
+
+A metric is one function of arrays and one line in `METRICS`: what it needs, which way is better, its
+convention, its reference.
+"""
+
+from .evaluate import evaluate
+from .evaluation import Column, Evaluation
+from .table import DEFAULT, METRICS, Metric
+
+__all__ = ["DEFAULT", "METRICS", "Column", "Evaluation", "Metric", "evaluate"]

@@ -183,19 +183,6 @@ def monotonicity(
     return correlation(rankdata(np.abs(values), axis=-1), rankdata(effect.T, axis=-1))
 
 
-def monotone_steps(
-    values: Array, rows: Array, predict: Output, fills: Array, owner: Owner, ties: Array, direction: Array
-) -> Array:
-    """Share of steps that do not lower the predicted class's output as features come back, weakest first.
-
-    1 is the strict monotonicity of Arya et al. (2019, arXiv 1909.03012).
-    """
-    place = places(-direction[:, None] * values, ties)
-    removed = np.stack([place >= count for count in range(values.shape[1] + 1)])
-    curve = direction * without(rows, predict, fills, owner, removed).mean(axis=0)
-    return np.mean(np.diff(curve, axis=0) >= 0, axis=0)
-
-
 def infidelity(expected: Array, response: Array, *, convention: str = "normalised") -> Array:
     """Mean of (I·e - (f(x) - f(x - I)))^2 over perturbations I (Yeh et al., 2019, arXiv 1901.09392).
 
@@ -203,8 +190,9 @@ def infidelity(expected: Array, response: Array, *, convention: str = "normalise
     ----------
     expected : I·e, (rows, perturbations).
     response : f(x) - f(x - I), (rows, perturbations).
-    convention : "normalised" divides by the mean of response^2, so that an explanation of zeros scores 1;
-        "plain" does not; "rescaled" first multiplies e by its best factor, as Captum's normalize=True.
+    convention : "normalised" divides by the mean of response^2 over all rows, so that explanations of zeros
+        score 1 on average (a row's own mean may vanish where the model is flat); "plain" does not;
+        "rescaled" first multiplies each row's e by its best factor, as Captum's normalize=True.
     """
     if convention == "rescaled":
         power = np.mean(expected**2, axis=1)
@@ -213,5 +201,5 @@ def infidelity(expected: Array, response: Array, *, convention: str = "normalise
     error = np.mean((expected - response) ** 2, axis=1)
     if convention != "normalised":
         return error
-    power = np.mean(response**2, axis=1)
-    return error / np.where(power > 0, power, np.nan)
+    power = np.mean(response**2)
+    return error / (power if power > 0 else np.nan)

@@ -1,8 +1,8 @@
-"""Which columns make up a feature: one column each, or a one-hot group as a whole.
+"""Which columns make up a feature, and which columns hold categories.
 
-A metric that removes or perturbs "a feature" must move the whole group, or it asks the model about rows that
-cannot exist. `owner[j]` is the feature that data column j belongs to; `levels[j]` are the codes of an
-integer-coded category.
+A metric that removes or perturbs "a feature" must move a one-hot group as a whole, or it asks the model about
+rows that cannot exist. `owner[j]` is the feature that data column j belongs to; `patterns` holds, for each
+categorical feature, the cells its levels take in its columns: one-hot rows, or integer codes.
 """
 
 from __future__ import annotations
@@ -19,26 +19,17 @@ from texplainer.signatures import Array
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a table: their names, the columns of each, and the codes of category columns."""
+    """The features of a table: their names, the columns of each, and the levels of the categorical ones."""
 
     names: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
     owner: NDArray[np.int_]  # (columns,)
-    levels: Mapping[int, tuple[float, ...]]
-
-    @property
-    def groups(self) -> list[tuple[int, ...]]:
-        """The one-hot groups of two columns or more."""
-        return [columns for columns in self.columns if len(columns) > 1]
+    patterns: Mapping[int, Array]  # feature -> (levels, its columns)
 
     @property
     def numeric(self) -> NDArray[np.bool_]:
         """Mask of the columns that hold numbers, not categories."""
-        mask = np.ones(len(self.owner), dtype=bool)
-        for columns in self.groups:
-            mask[list(columns)] = False
-        mask[list(self.levels)] = False
-        return mask
+        return ~np.isin(self.owner, list(self.patterns))
 
     def gather(self, values: Array, names: Sequence[str] | None = None) -> Array:
         """One value per feature, in this order: sum the columns of a group, or pick features by name.
@@ -48,19 +39,16 @@ class Features:
         InputError : when there is neither one value per column nor one per feature.
         """
         width, features = len(self.owner), len(self.names)
-        if values.ndim == 3 and values.shape[2] == 1:
-            values = values[:, :, 0]
-        by_name = names is not None and features < width and sorted(names) == sorted(self.names)
-        if names is not None and by_name and values.ndim == 2 and values.shape[1] == features:
-            return values[:, [list(names).index(name) for name in self.names]]
-        if values.ndim != 2 or values.shape[1] not in (width, features):
+        fits = values.ndim == 2 and values.shape[1] in (width, features)
+        if not fits:
             expected = f"(rows, {width})" if width == features else f"(rows, {width}) or (rows, {features})"
             raise InputError(
                 f"the explainer returned values of shape {values.shape}; expected {expected}. "
                 "Explain one output, and return one value per column or per feature."
             )
         if values.shape[1] == features:
-            return values
+            known = names is not None and sorted(names) == sorted(self.names)
+            return values[:, [list(names).index(name) for name in self.names]] if names and known else values
         summed = np.zeros((len(values), features))
         np.add.at(summed.T, self.owner, values.T)
         return summed
@@ -68,10 +56,19 @@ class Features:
 
 def features_of(
     names: Sequence[str],
+    background: Array,
     groups: Mapping[str, Sequence[int]] | None = None,
-    levels: Mapping[int, Sequence[float]] | None = None,
+    levels: Mapping[int, int] | None = None,
 ) -> Features:
-    """Describe the features of a table; a group stands where its first column stands."""
+    """Describe the features of a table.
+
+    Parameters
+    ----------
+    names, background : the data columns and some rows of them.
+    groups : group name -> positions of its one-hot columns; a group stands where its first column stands.
+        Its levels are the combinations of cells that the background holds.
+    levels : integer-coded column -> how many levels it has.
+    """
     groups = {str(name): tuple(int(j) for j in columns) for name, columns in (groups or {}).items()}
     grouped = [j for columns in groups.values() for j in columns]
     if len(set(grouped)) != len(grouped) or any(not 0 <= j < len(names) for j in grouped):
@@ -82,7 +79,11 @@ def features_of(
     single = {(j,): str(names[j]) for j in range(len(names)) if j not in set(grouped)}
     parts = sorted([*((c, n) for n, c in groups.items()), *single.items()], key=lambda part: part[0][0])
     owner = np.empty(len(names), dtype=int)
-    for feature, (columns, _) in enumerate(parts):
+    patterns: dict[int, Array] = {}
+    for feature, (columns, name) in enumerate(parts):
         owner[list(columns)] = feature
-    codes = {int(j): tuple(float(v) for v in values) for j, values in (levels or {}).items()}
-    return Features(tuple(n for _, n in parts), tuple(c for c, _ in parts), owner, codes)
+        if name in groups and columns == groups[name]:
+            patterns[feature] = np.unique(background[:, columns], axis=0)
+        elif columns[0] in (levels or {}):
+            patterns[feature] = np.arange((levels or {})[columns[0]], dtype=float)[:, None]
+    return Features(tuple(n for _, n in parts), tuple(c for c, _ in parts), owner, patterns)

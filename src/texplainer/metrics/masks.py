@@ -28,7 +28,8 @@ def zero(rows: Array, background: Array, features: Features, sigma: float, seed:
 def mean(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
     """Fill with the background's mean; for a category its most frequent level."""
     fill = background.mean(axis=0)
-    for columns in categories(features):
+    for feature in features.patterns:
+        columns = list(features.columns[feature])
         levels, counts = np.unique(background[:, columns], axis=0, return_counts=True)
         fill[columns] = levels[counts.argmax()]
     return fill[None, None, :]
@@ -56,11 +57,6 @@ def gaussian(rows: Array, background: Array, features: Features, sigma: float, s
 
 Mask = Callable[[Array, Array, Features, float, int], Array]
 MASKS: dict[str, Mask] = {"zero": zero, "mean": mean, "marginal": marginal, "gaussian": gaussian}
-
-
-def categories(features: Features) -> list[list[int]]:
-    """Columns of each category, one-hot or integer-coded."""
-    return [*(list(columns) for columns in features.groups), *([j] for j in features.levels)]
 
 
 def apply(rows: Array, fills: Array, removed: NDArray[np.bool_], owner: NDArray[np.int_]) -> Array:

@@ -117,17 +117,12 @@ def _perturb(
 def flip(rows: Array, features: Features, share: float, generator: np.random.Generator) -> Array:
     """Move each category of each row, with the given chance, to another of its levels."""
     rows = rows.copy()
-    for columns in features.groups:
+    for feature, patterns in features.patterns.items():
         hit = np.flatnonzero(generator.random(len(rows)) < share)
-        shift = generator.integers(1, len(columns), len(hit))
-        cells = hit[:, None], np.array(columns)
-        now = rows[cells].argmax(axis=1)
-        rows[cells] = np.eye(len(columns))[(now + shift) % len(columns)]
-    for column, levels in features.levels.items():
-        if len(levels) < 2:
+        if len(patterns) < 2 or not len(hit):
             continue
-        hit = np.flatnonzero(generator.random(len(rows)) < share)
-        shift = generator.integers(1, len(levels), len(hit))
-        now = np.abs(rows[hit, column][:, None] - np.asarray(levels)).argmin(axis=1)
-        rows[hit, column] = np.asarray(levels)[(now + shift) % len(levels)]
+        cells = hit[:, None], np.array(features.columns[feature])
+        now = np.abs(rows[cells][:, None, :] - patterns).sum(axis=-1).argmin(axis=1)
+        shift = generator.integers(1, len(patterns), len(hit))
+        rows[cells] = patterns[(now + shift) % len(patterns)]
     return rows

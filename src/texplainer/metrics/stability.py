@@ -152,12 +152,12 @@ def normwise_stability(
     spread: Array,
     *,
     tau: float = 1e-3,
-    tau_basis: float = 1e-9,
+    tau_basis: float = 1e-3,
 ) -> Scores:
     """RIS*, ROS*: relative change of the whole vector over the root-mean-square change in units of `spread`.
 
-    No single near-zero attribution can blow it up. A row's score is its worst neighbour's; the parts are the
-    median, 95th percentile and maximum over rows.
+    No single near-zero attribution can blow it up, and a step below `tau_basis` spreads counts as that. A row's
+    score is its worst neighbour's; the parts are the median, 95th percentile and maximum over rows.
     """
     size = np.linalg.norm(values, axis=-1)  # (rows,)
     floor = tau * np.nanmedian(size) if np.isfinite(size).any() else np.nan

@@ -1,8 +1,9 @@
 """The table of metrics: what each needs, which way is better, its convention and its reference.
 
 To add a metric: write a function of arrays that returns scores per row (or a dict of parts), and one line
-here. `needs` maps the function's arguments to the evidence they are fed with (see evidence.py); evidence that
-no chosen metric needs is not gathered. A convention that differs in the wild is a line of its own.
+here. `needs` maps the function's arguments to the evidence they are fed with (see shared.py, own.py);
+evidence that no chosen metric needs is not gathered. A convention that differs in the wild is a line of its
+own.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Metric:
     function: Callable[..., Array | dict[str, Array]]
     needs: Mapping[str, str]
     better: Better
-    family: Literal["stability", "faithfulness", "accuracy", "complexity", "truth"]
+    family: Literal["stability", "faithfulness", "accuracy", "complexity", "truth", "printed"]
     convention: str
     reference: str
     lower_parts: tuple[str, ...] = ()  # parts for which low is better although the metric's own is high
@@ -64,7 +65,6 @@ _RIS, _ROS = stability.relative_input_stability, stability.relative_output_stabi
 _PGI = faithfulness.prediction_gap_important
 _AGARWAL = "Agarwal et al. 2022, arXiv 2203.06877"
 _ALVAREZ = "Alvarez-Melis and Jaakkola 2018, arXiv 1806.08049"
-_ARYA = "Arya et al. 2019, arXiv 1909.03012"
 _BHATT = "Bhatt et al. 2020, arXiv 2005.00631"
 _DAI = "Dai et al. 2022, arXiv 2205.07277"
 _NGUYEN = "Nguyen and Martinez 2020, arXiv 2007.07584"
@@ -111,8 +111,9 @@ METRICS: dict[str, Metric] = {
     "pgi_openxai": Metric("PGI (OpenXAI)", faithfulness.prediction_gap_area,
                           _GAP | {"fills": "fills_gaussian"}, "high", "faithfulness",
                           "Gaussian noise on the top k, area over k", _DAI),
-    "pgi_kept": Metric("PGI (kept)", faithfulness.prediction_gap_kept, _GAP, "high", "faithfulness",
-                       "1 - gap, only the top k by signed value kept", "the paper's printed tables"),
+    "pgi_kept": Metric("PGI (kept)", faithfulness.prediction_gap_kept, _GAP, "high", "printed",
+                       "1 - gap, only the top k by signed value kept: to compare with the paper's tables, "
+                       "not a measure of faithfulness", "the paper's tables"),
     "deletion": Metric("Deletion", faithfulness.deletion, _AREA, "low", "faithfulness",
                        "signed order, predicted class's output", _PETSIUK),
     "insertion": Metric("Insertion", faithfulness.insertion, _AREA, "high", "faithfulness",
@@ -122,12 +123,9 @@ METRICS: dict[str, Metric] = {
                                        "Pearson over random subsets of features", _BHATT),
     "monotonicity": Metric("Monotonicity", faithfulness.monotonicity, _same(*_MODEL, "prediction"), "high",
                            "faithfulness", "rank correlation of |e| with single-feature effects", _NGUYEN),
-    "monotone_steps": Metric("Monotone steps", faithfulness.monotone_steps,
-                             _same(*_MODEL, "ties", "direction"), "high", "faithfulness",
-                             "share of non-decreasing steps, weakest first", _ARYA),
     "infidelity": Metric("Infidelity", faithfulness.infidelity,
                          {"expected": "expected_small", "response": "response_small"}, "low", "faithfulness",
-                         "small Gaussian steps, normalised: zeros score 1", _YEH),
+                         "small Gaussian steps, normalised: zeros score 1 on average", _YEH),
     "infidelity_background": Metric("Infidelity (bg)", faithfulness.infidelity,
                                     {"expected": "expected_references", "response": "response_references"},
                                     "low", "faithfulness", "steps to background rows, normalised", _YEH),

@@ -84,17 +84,20 @@ class Rival:
         """The background and its summary."""
         return self.task.background
 
+    def explained(self, rows: Array) -> Array:
+        """Call the explained function, (rows, columns) -> (rows,)."""
+        return (self.predict or self.task.output_of)(rows)
+
     def __call__(self, X: Any) -> Explanation:
         """Explain every row of a table."""
         rows = self.predictor.schema.read(X)
         values, evaluations = self.attribute(rows)
-        predict = self.predict or self.task.output_of
-        base = float(predict(self.background.rows).mean()) if self.predict else self.background.base
+        base = float(self.explained(self.background.rows).mean()) if self.predict else self.background.base
         return Explanation.build(
             values,
             data=rows,
             base_values=base,
-            predictions=predict(rows),
+            predictions=self.explained(rows),
             feature_names=self.predictor.schema.names,
             output_names=self.predictor.output_names,
             diagnostics={"evaluations": evaluations},

@@ -1,0 +1,244 @@
+"""The frozen result of an evaluation: every score of every row, and what was said about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from texplainer.errors import InputError
+from texplainer.signatures import Array
+
+from . import comparison
+from .agreement import AGREEMENTS
+from .comparison import Difference, Ranks
+from .table import FOLDS
+
+FORMAT, VERSION = "texplainer-evaluation", 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of scores: a metric, or one part of it ("ris/max", "pgi/3")."""
+
+    metric: str
+    part: str
+    label: str
+    better: str
+    family: str
+
+    @property
+    def name(self) -> str:
+        """The metric's name, with its part."""
+        return f"{self.metric}/{self.part}" if self.part else self.metric
+
+    @property
+    def fold(self) -> str:
+        """How rows are folded into one number."""
+        return self.part if self.part in FOLDS else "mean"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Evaluation:
+    """Scores of several explainers on the same rows, neighbours and masks.
+
+    Attributes
+    ----------
+    explainers : names, in the order given, controls last.
+    columns : what was measured.
+    scores : (explainers, columns, rows); NaN where a score is undefined or missing.
+    values : (explainers, rows, features), the attributions that were measured.
+    controls : the explainers that know nothing.
+    notes : explainer, or "explainer: metric", -> why cells are missing.
+    neighbours : (rows,), how many neighbours each row found.
+    seconds, evaluations : (explainers,), time for explaining the rows once; model evaluations a row.
+    timing : seconds of the whole run: "explainers", "model", "harness", "total".
+    settings : everything the run depended on.
+    """
+
+    explainers: tuple[str, ...]
+    columns: tuple[Column, ...]
+    scores: Array
+    values: Array
+    feature_names: tuple[str, ...]
+    controls: tuple[str, ...]
+    notes: Mapping[str, str]
+    neighbours: NDArray[np.int_]
+    seconds: Array
+    evaluations: Array
+    timing: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    # ---------------------------------------------------------------- looking things up
+
+    def index(self, explainer: str) -> int:
+        """Position of an explainer."""
+        if explainer not in self.explainers:
+            raise InputError(f"no explainer {explainer!r}; there are {', '.join(self.explainers)}.")
+        return self.explainers.index(explainer)
+
+    def columns_of(self, metric: str) -> list[int]:
+        """Positions of a metric's columns ("pgi"), or of one part of it ("pgi/3")."""
+        found = [j for j, c in enumerate(self.columns) if metric in (c.metric, c.name)]
+        if not found:
+            raise InputError(f"no metric {metric!r}; there are {', '.join(c.name for c in self.columns)}.")
+        return found
+
+    def per_row(self, metric: str) -> dict[str, Array]:
+        """Scores per row by explainer: of one part, of the first, or the mean over k ("pgi")."""
+        found = self.columns_of(metric)
+        counts = [j for j in found if self.columns[j].part.isdigit()]
+        scores = self.scores[:, counts].mean(axis=1) if len(counts) > 1 else self.scores[:, found[0]]
+        return dict(zip(self.explainers, scores, strict=True))
+
+    def summary(self) -> Array:
+        """One number per explainer and column, (explainers, columns): rows folded as the column says."""
+        out = np.full(self.scores.shape[:2], np.nan)
+        for j, column in enumerate(self.columns):
+            for i, scores in enumerate(self.scores[:, j]):
+                known = scores[np.isfinite(scores)]
+                if len(known):
+                    out[i, j] = FOLDS[column.fold](known)
+        return out
+
+    def best(self) -> NDArray[np.bool_]:
+        """Mask of the best explainers of each column; controls never win."""
+        summary = self.summary()
+        signs = np.array([1.0 if c.better == "low" else -1.0 for c in self.columns])
+        rivals = np.array([name not in self.controls for name in self.explainers])
+        losses = np.where(rivals[:, None] & np.isfinite(summary), signs * summary, np.inf)
+        return np.isfinite(losses) & (losses == losses.min(axis=0, initial=np.inf))
+
+    # ---------------------------------------------------------------- statistics
+
+    def compare(self, a: str, b: str, *, level: float = 0.95, seed: int = 0) -> list[Difference]:
+        """Difference a - b per column, paired by row, with bootstrap intervals."""
+        one, two = self.index(a), self.index(b)
+        out = []
+        for j, column in enumerate(self.columns):
+            first, second = self.scores[one, j], self.scores[two, j]
+            mean, low, high = comparison.paired_bootstrap(first, second, level=level, seed=seed)
+            less, more = (a, b) if column.better == "low" else (b, a)
+            better = less if high < 0 else more if low > 0 else ""
+            rows = int(np.sum(np.isfinite(first) & np.isfinite(second)))
+            out.append(Difference(column.name, float(mean), float(low), float(high), rows, better))
+        return out
+
+    def ranks(self, metric: str | None = None, *, controls: bool = False, level: float = 0.95) -> Ranks:
+        """Average ranks over rows with the Friedman test and the critical difference, per column.
+
+        Explainers that have no score at all in a column are left out of the whole table.
+        """
+        chosen = self.columns_of(metric) if metric else list(range(len(self.columns)))
+        kept = [
+            i
+            for i, name in enumerate(self.explainers)
+            if (controls or name not in self.controls)
+            and np.isfinite(self.scores[i][chosen]).any(axis=1).all()
+        ]
+        tables = [comparison.row_ranks(self.scores[kept, j], self.columns[j].better) for j in chosen]
+        tests = [comparison.friedman(table) for table in tables]
+        return Ranks(
+            tuple(self.explainers[i] for i in kept),
+            tuple(self.columns[j].name for j in chosen),
+            np.stack([t.mean(axis=1) if t.size else np.full(len(kept), np.nan) for t in tables], axis=1),
+            np.array([t[0] for t in tests]),
+            np.array([t[1] for t in tests]),
+            np.array([comparison.critical_difference(len(kept), t.shape[1], level) for t in tables]),
+            tuple(t.shape[1] for t in tables),
+        )
+
+    def agreement(self, kind: str = "feature", k: int = 3) -> Array:
+        """Mean agreement of each pair of explainers, (explainers, explainers).
+
+        `kind` is "feature", "rank", "sign", "signed_rank", "spearman" or "kendall".
+        """
+        if kind not in AGREEMENTS:
+            raise InputError(f"kind={kind!r} is unknown; expected one of {', '.join(AGREEMENTS)}.")
+        count, rows, features = self.values.shape
+        if not 1 <= k <= features:
+            raise InputError(f"k={k} of {features} features; expected between 1 and {features}.")
+        ties = np.random.default_rng(0).random((rows, features))
+        out = np.full((count, count), np.nan)
+        for i in range(count):
+            for j in range(count):
+                both = np.isfinite(self.values[[i, j]]).all(axis=(0, 2))
+                if both.any():
+                    pair = self.values[i, both], self.values[j, both]
+                    out[i, j] = AGREEMENTS[kind](*pair, ties[both], k).mean()
+        return out
+
+    # ---------------------------------------------------------------- showing and keeping
+
+    def table(self, metrics: Sequence[str] | None = None, *, style: str = "plain") -> Any:
+        """Render a table: "plain" text, "markdown", or a "rich" table; the best in bold, controls below."""
+        from .rendering import render
+
+        chosen = [j for name in metrics for j in self.columns_of(name)] if metrics else None
+        return render(self, chosen, style)
+
+    def plot(self, kind: str = "stability_boxplot", **options: Any) -> Any:
+        """Draw with `texplainer.plots.<kind>`: "stability_boxplot" or "stability_faithfulness"."""
+        from texplainer import plots
+
+        draw = getattr(plots, kind, None)
+        if draw is None:
+            raise InputError(f"no plot {kind!r}; try 'stability_boxplot' or 'stability_faithfulness'.")
+        return draw(self, **options)
+
+    def to_frame(self) -> Any:
+        """A pandas table, one line per explainer, column and row."""
+        import pandas as pd
+
+        e, c, r = (axis.reshape(-1) for axis in np.indices(self.scores.shape))
+        return pd.DataFrame(
+            {
+                "explainer": np.array(self.explainers, dtype=object)[e],
+                "metric": np.array([one.metric for one in self.columns], dtype=object)[c],
+                "part": np.array([one.part for one in self.columns], dtype=object)[c],
+                "row": r,
+                "score": self.scores.reshape(-1),
+                "better": np.array([one.better for one in self.columns], dtype=object)[c],
+                "control": np.isin(np.array(self.explainers, dtype=object), self.controls)[e],
+            }
+        )
+
+    def save(self, path: Any) -> None:
+        """Write an npz archive: arrays, and the rest as JSON; nothing in it is ever unpickled."""
+        words = {"format": FORMAT, "version": VERSION, "columns": [asdict(c) for c in self.columns]}
+        for name in ("explainers", "feature_names", "controls", "notes", "timing", "settings"):
+            value = getattr(self, name)
+            words[name] = dict(value) if isinstance(value, Mapping) else list(value)
+        header = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, header=header, **arrays)
+
+    @classmethod
+    def load(cls, path: Any) -> Evaluation:
+        """Read what `save` wrote."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as archive:
+                words = json.loads(archive["header"].tobytes())
+                arrays = {name: archive[name] for name in ARRAYS}
+        except (KeyError, ValueError, OSError) as error:
+            raise InputError(
+                f"{path} is no saved Evaluation ({error}); expected what save() wrote."
+            ) from None
+        if words.pop("format", "") != FORMAT or words.pop("version") > VERSION:
+            raise InputError(f"{path} is not an Evaluation this version can read; update texplainer.")
+        columns = tuple(Column(**one) for one in words.pop("columns"))
+        lists = {name: tuple(words.pop(name)) for name in ("explainers", "feature_names", "controls")}
+        return cls(columns=columns, **lists, **words, **arrays)
+
+    def __repr__(self) -> str:
+        rows = self.scores.shape[2]
+        return f"Evaluation of {len(self.explainers)} explainers on {rows} rows\n{self.table()}"
+
+
+ARRAYS = ("scores", "values", "neighbours", "seconds", "evaluations")
