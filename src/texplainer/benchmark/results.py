@@ -1,0 +1,123 @@
+"""Results on disk: a CSV of scores and a JSON record per run, both put in place by renaming.
+
+The record is written last and holds the configuration's hash and the CSV's SHA-256. A run is finished when
+both are there and agree, so a run killed at any moment is either finished or simply not done, and an
+interrupted benchmark goes on where it stopped. Scores are kept per row; everything shown is derived from
+them.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from texplainer.datasets.store import in_place
+
+from .plan import Run, configuration_hash
+
+LIBRARIES = (
+    *("numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "torch"),
+    *("shap", "lime", "captum"),
+)
+DIGITS = 7
+
+#: (explainer, score) -> one number per row
+Scores = Mapping[tuple[str, str], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one run: per-row scores and the record beside them."""
+
+    name: str
+    scores: Scores
+    record: Mapping[str, Any]
+
+    @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The configuration it answers."""
+        return self.record["configuration"]
+
+
+def finished(run: Run, folder: Path) -> bool:
+    """Whether the folder holds a complete result of exactly this configuration."""
+    record_path, scores_path = paths(run.name, folder)
+    try:
+        record = json.loads(record_path.read_text())
+        intact = hashlib.sha256(scores_path.read_bytes()).hexdigest() == record["scores_sha256"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return intact and record.get("hash") == run.hash
+
+
+def save(result: Result, folder: Path) -> None:
+    """Write a result; the record, which makes it count, comes last."""
+    record_path, scores_path = paths(result.name, folder)
+    text = to_csv(result.scores)
+    record = {
+        **result.record,
+        "hash": configuration_hash(dict(result.configuration)),
+        "versions": versions(),
+        "scores_sha256": hashlib.sha256(text.encode()).hexdigest(),
+    }
+    for path, content in ((scores_path, text), (record_path, json.dumps(record, indent=1) + "\n")):
+        with in_place(path) as part:
+            part.write_text(content, newline="")
+
+
+def load(name: str, folder: Path) -> Result:
+    """Read a finished run's result."""
+    record_path, scores_path = paths(name, folder)
+    return Result(name, from_csv(scores_path.read_text()), json.loads(record_path.read_text()))
+
+
+def paths(name: str, folder: Path) -> tuple[Path, Path]:
+    """Name the record and the scores of a run."""
+    return folder / f"{name}.json", folder / f"{name}.csv"
+
+
+def to_csv(scores: Scores) -> str:
+    """One line per explainer and row, one column per score; an empty cell is undefined."""
+    explainers = list(dict.fromkeys(explainer for explainer, _ in scores))
+    columns = list(dict.fromkeys(score for _, score in scores))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["explainer", "row", *columns])
+    for explainer in explainers:
+        own = {score: scores[explainer, score] for score in columns if (explainer, score) in scores}
+        for row in range(max(len(values) for values in own.values())):
+            cells = [own[score][row] if score in own else math.nan for score in columns]
+            writer.writerow([explainer, row, *("" if math.isnan(c) else f"{c:.{DIGITS}g}" for c in cells)])
+    return out.getvalue()
+
+
+def from_csv(text: str) -> dict[tuple[str, str], NDArray[np.float64]]:
+    """Read what `to_csv` wrote; a score with no value at all comes back as all undefined."""
+    header, *lines = csv.reader(io.StringIO(text))
+    collected: dict[tuple[str, str], list[float]] = {}
+    for explainer, _, *cells in lines:
+        for score, cell in zip(header[2:], cells, strict=True):
+            collected.setdefault((explainer, score), []).append(float(cell) if cell else math.nan)
+    return {key: np.array(values) for key, values in collected.items()}
+
+
+def versions() -> dict[str, str]:
+    """Versions of the libraries that can change a score."""
+    found: dict[str, str] = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,147 @@
+"""The benchmark as a user runs it: small runs, killed and resumed, listed, refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from texplainer import benchmark
+from texplainer.benchmark import results
+from texplainer.benchmark.plan import EXPLAINERS, QUICK, plan
+from texplainer.errors import InputError
+
+pytest.importorskip("shap")
+pytest.importorskip("lime")
+pytest.importorskip("captum")
+
+TREES = ("xrfc_4ft", "xrfc_20ft", "xrfc_4ft_forest", "xrfc_20ft_forest")  # run in processes: no torch to load
+NETWORKS = ("3hnn_4ft", "faith_3hnn_4ft", "boxplots", "running_time")  # run in this one
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models are trained once for all tests of this file."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+    """An uninterrupted quick run of the tree experiments."""
+    return in_process(tmp_path_factory.mktemp("whole") / "quick", cache, TREES)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+    """A quick run of the others."""
+    return in_process(tmp_path_factory.mktemp("networks") / "quick", cache, NETWORKS)
+
+
+def in_process(out: Path, cache: Path, names: tuple[str, ...], **options: int) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXPLAINER_CACHE", str(cache))
+        assert benchmark.main(names, quick=True, out=out, tell=lambda _: None, **options) == 0  # type: ignore[arg-type]
+    return out
+
+
+def start(out: Path, cache: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "texplainer.benchmark", *TREES, "--quick", "--out", str(out)]
+    environment = {**os.environ, "TEXPLAINER_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def scores(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.csv"))}
+
+
+def test_every_run_is_finished_and_carries_the_hash_the_code_computes(networks: Path) -> None:
+    for run in plan(NETWORKS, QUICK):
+        assert results.finished(run, networks), run.name
+        record = json.loads((networks / f"{run.name}.json").read_text())
+        assert record["hash"] == run.hash
+        assert not record.get("skipped"), run.name
+        loaded = results.load(run.name, networks)
+        wanted = EXPLAINERS[run.experiment.kind, run.experiment.trees]
+        assert set(wanted) <= {explainer for explainer, _ in loaded.scores}
+    page = networks.with_name("quick.md").read_text()
+    assert all(f"`{name}`" in page for name in NETWORKS[:2]) and "boxplots.svg" in page
+    assert networks.with_name("quick.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_resumed_gives_the_same_tables(
+    how: signal.Signals, whole: Path, cache: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "quick"
+    process = start(out, cache)
+    deadline = time.monotonic() + 300
+    while not (out / "xrfc_4ft.json").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, how)
+    process.wait(timeout=60)
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.json")}
+    assert 1 <= len(before) < len(plan(TREES, QUICK))
+    resumed = start(out, cache)
+    _, messages = resumed.communicate(timeout=600)
+    assert resumed.returncode == 0, messages
+    assert f"{len(before)} of {len(plan(TREES, QUICK))} runs are finished" in messages
+    for name, stamp in before.items():
+        assert (out / name).stat().st_mtime_ns == stamp  # not repeated
+    assert scores(out) == scores(whole)  # none lost, none different
+    assert out.with_name("quick.md").read_text() == whole.with_name("quick.md").read_text()
+
+
+def test_several_processes_give_the_same_scores(whole: Path, cache: Path, tmp_path: Path) -> None:
+    out = in_process(tmp_path / "quick", cache, TREES, jobs=2)
+    assert scores(out) == scores(whole)
+
+
+def test_nothing_is_left_to_do_the_second_time(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    said: list[str] = []
+    monkeypatch.setenv("TEXPLAINER_CACHE", str(cache))
+    assert benchmark.main(TREES, quick=True, out=whole, tell=said.append) == 0
+    assert said[0] == f"{len(plan(TREES, QUICK))} of {len(plan(TREES, QUICK))} runs are finished, 0 to do"
+
+
+def test_list_shows_every_experiment_with_its_state(whole: Path) -> None:
+    said: list[str] = []
+    assert benchmark.main(list=True, quick=True, out=whole, tell=said.append) == 0
+    assert len(said) == len(benchmark.EXPERIMENTS)
+    states = {line.split()[0]: line for line in said}
+    assert states["xrfc_4ft"].endswith("finished") and "0 of 1" in states["running_time"]
+
+
+def test_running_time_is_measured(networks: Path) -> None:
+    result = results.load("running_time", networks)
+    for times in result.scores.values():
+        assert len(times) == len(QUICK.tasks) and 0 < times[0] < times[1]
+    assert "ratio to T-Explainer" in networks.with_name("quick.md").read_text()
+
+
+def test_missing_data_is_said_and_forgiven_only_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEXPLAINER_DATA", raising=False)
+    monkeypatch.setenv("TEXPLAINER_CACHE", str(tmp_path))
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(benchmark, "plan", lambda names, sizes: plan(["3hnn_hel"], sizes))
+    monkeypatch.setattr("texplainer.datasets.store.TIMEOUT", 0.001)  # no connection is made that fast
+    for options, failed in ({"all": True}, 0), ({"names": ["3hnn_hel"]}, 1):
+        said: list[str] = []
+        assert benchmark.main(**options, quick=True, out=tmp_path / "quick", tell=said.append) == failed  # type: ignore[arg-type]
+        assert "3hnn_hel: skipped: data set 'heloc' is not in the cache" in said[1]
+
+
+def test_nothing_named_is_an_error() -> None:
+    with pytest.raises(InputError, match="no experiment named"):
+        benchmark.main()
