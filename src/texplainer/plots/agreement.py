@@ -13,7 +13,9 @@ from texplainer.explanation import Explanation
 from texplainer.plots import pick, style
 
 
-def agreement(subject: Any, measure: str = "feature", *, k: int = 5, ax: Axes | None = None) -> Axes:
+def agreement(
+    subject: Any, measure: str = "feature", *, k: int | None = None, ax: Axes | None = None
+) -> Axes:
     """Draw the mean agreement of every pair of explainers over the same rows.
 
     Parameters
@@ -23,15 +25,18 @@ def agreement(subject: Any, measure: str = "feature", *, k: int = 5, ax: Axes | 
     measure
         "feature", "rank", "sign", "signed_rank" (share of the top k), "spearman" or "kendall".
     k
-        How many features count as the top.
+        How many features count as the top: at most 5 and at most half of them by default.
     ax
         Where to draw; fresh axes by default.
     """
+    first = next(iter(subject.values())) if isinstance(subject, Mapping) else subject
+    width = len(first.feature_names)
+    k = min(k, width) if k else min(5, max(1, width // 2))  # on all features everybody agrees
     if isinstance(subject, Mapping):
         names, table = list(subject), pairwise(subject, measure, k)
     else:
         names = list(subject.explainers)
-        table = subject.agreement(measure, min(k, len(subject.feature_names)))
+        table = subject.agreement(measure, k)
     size = 1.6 + 0.55 * len(names)
     ax = style.canvas(ax, width=size + 1.4, height=size)
     low = -1.0 if measure in ("spearman", "kendall") else 0.0

@@ -13,6 +13,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 def payload(evaluation: Any) -> dict[str, Any]:
     """Everything the page shows of an evaluation."""
+    top = min(5, max(1, len(evaluation.feature_names) // 2))  # on all features everybody agrees
     return {
         "kind": "evaluation",
         "explainers": list(evaluation.explainers),
@@ -31,8 +32,8 @@ def payload(evaluation: Any) -> dict[str, Any]:
         "best": evaluation.best().tolist(),
         "boxes": boxes(evaluation.scores),
         "seconds": finite(evaluation.seconds),
-        "agreement": finite(evaluation.agreement("feature", k=min(5, len(evaluation.feature_names)))),
-        "top": min(5, len(evaluation.feature_names)),
+        "agreement": finite(evaluation.agreement("feature", k=top)),
+        "top": top,
         "notes": [[str(who), str(why)] for who, why in evaluation.notes.items()],
         "facts": facts(evaluation),
     }

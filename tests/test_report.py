@@ -1,0 +1,168 @@
+"""The report as a file: what it holds, how large it is, that text in it stays text."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from plot_subjects import categorical, made
+
+from texplainer import plots, report
+from texplainer.metrics.evaluation import Column, Evaluation
+from texplainer.report import explanations, notebook
+
+EVIL = "</script><script>window.hacked=1</script>"
+
+
+def content(page: str) -> dict:
+    (text,) = re.findall(r'<script type="application/json" id="content">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+def unpacked(packed: dict) -> np.ndarray:
+    kind = {"f4": "<f4", "u1": "u1"}[packed["type"]]
+    return np.frombuffer(base64.b64decode(packed["bytes"]), kind).reshape(packed["shape"])
+
+
+def evaluation(names: tuple[str, ...] = ("T", "LIME", EVIL)) -> Evaluation:
+    random = np.random.default_rng(0)
+    columns = (
+        Column("ris", "max", "RIS", "low", "stability"),
+        Column("pgi", "1", "PGI", "high", "faithfulness"),
+    )
+    scores = random.lognormal(size=(3, 2, 30))
+    scores[2, 0] = np.nan
+    return Evaluation(
+        names,
+        columns,
+        scores,
+        random.normal(size=(3, 30, 6)),
+        tuple("abcdef"),
+        (names[2],),
+        {names[2]: "it failed"},
+        np.full(30, 10),
+        np.array([0.1, 0.2, np.nan]),
+        np.array([13.0, 500.0, np.nan]),
+    )
+
+
+def test_the_page_holds_the_explanation(tmp_path):
+    explanation = made()
+    path = explanation.report(tmp_path / "deep" / "out.html", title="A title & more")
+    page = path.read_text(encoding="utf-8")
+    assert "<title>A title &amp; more</title>" in page
+    (part,) = content(page)["parts"]
+    np.testing.assert_allclose(unpacked(part["values"])[:, :, 0], explanation.values, rtol=1e-6)
+    np.testing.assert_allclose(unpacked(part["predictions"])[:, 0], explanation.predictions, rtol=1e-6)
+    np.testing.assert_allclose(unpacked(part["data"][1]), explanation.data[:, 1], rtol=1e-6)
+    assert part["features"] == list(explanation.feature_names)
+    assert part["verdicts"] == {"stable": 38, "fragile": 2, "undefined": 0}
+    mean = np.abs(explanation.values).mean(axis=0)
+    np.testing.assert_allclose(np.array(part["importance"]["mean"])[:, 0], mean)
+    facts = dict(part["facts"])
+    assert facts["engine"] == "closed-form" and facts["model evaluations"] == "520 (13 a row)"
+    assert {"data fingerprint", "numpy", "Python"} <= set(facts)
+
+
+def test_a_thousand_rows_stay_under_two_megabytes():
+    page = report.page(made(rows=1000, features=30))
+    assert len(page.encode()) < 2_000_000
+    assert content(page)["parts"][0]["kept"] is None  # and none of them is left out
+
+
+def test_more_is_thinned_evenly_and_says_so():
+    explanation = made(rows=6000, features=30, outputs=("a", "b", "c"))
+    page = report.page(explanation)
+    (part,) = content(page)["parts"]
+    kept = np.array(part["kept"])
+    assert len(page.encode()) < 2_000_000 and part["rows"] == 6000
+    assert kept[0] == 0 and kept[-1] == 5999 and np.ptp(np.diff(kept)) <= 1
+    np.testing.assert_allclose(unpacked(part["values"]), explanation.values[kept], rtol=1e-6)
+    mean = np.abs(explanation.values).mean(axis=0)  # of all rows
+    np.testing.assert_allclose(part["importance"]["mean"], mean)
+
+
+def test_names_and_data_cannot_leave_their_script():
+    explanation = made(names=(EVIL, *"bcdef"))
+    page = report.page({EVIL: explanation}, title=EVIL)
+    assert EVIL not in page and "<script>window" not in page
+    assert content(page)["parts"][0]["features"][0] == EVIL  # it is still the same text
+    assert page.count("<script") == 2 and page.count("</script") == 2
+
+
+def test_the_page_asks_nothing_of_the_network():
+    page = report.page(made())
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
+    assert not re.search(r"\b(fetch|XMLHttpRequest|import\(|WebSocket|EventSource)\b", page)
+    assert "default-src 'none'" in page
+
+
+def test_text_columns_missing_cells_and_nan_values_are_held():
+    (part,) = content(report.page(categorical()))["parts"]
+    levels, codes = part["data"][1]["levels"], part["data"][1]["codes"]
+    assert [levels[c] for c in codes] == list(categorical().data[:, 1])
+    broken = made(rows=3)
+    broken.arrays["values"][1] = np.nan
+    broken.arrays["predictions"][1] = np.nan
+    assert np.isnan(unpacked(content(report.page(broken))["parts"][0]["values"])[1]).all()
+
+
+def test_pictures_go_in_as_images():
+    page = report.page(made(), pictures={"a waterfall": plots.waterfall(made()[0]).figure})
+    plt.close("all")
+    (picture,) = content(page)["pictures"]
+    assert picture["svg"].startswith("data:image/svg+xml;base64,")
+
+
+def test_the_page_holds_the_evaluation(tmp_path):
+    subject = evaluation()
+    page = report.write(subject, tmp_path / "evaluation.html").read_text(encoding="utf-8")
+    (part,) = content(page)["parts"]
+    assert EVIL not in page and part["explainers"][2] == EVIL
+    assert part["summary"][2][0] is None and part["boxes"][2][0] is None
+    known = subject.scores[0, 0]
+    np.testing.assert_allclose(
+        part["boxes"][0][0]["at"], np.quantile(known, [0.05, 0.25, 0.5, 0.75, 0.95, 1])
+    )
+    np.testing.assert_allclose(np.diag(np.array(part["agreement"], dtype=float)), 1)
+
+
+def test_reports_are_the_same_every_time():
+    assert report.page(made()) == report.page(made())
+
+
+def test_the_fingerprint_tells_data_apart():
+    data = np.arange(6.0).reshape(2, 3)
+    assert explanations.fingerprint(data) == explanations.fingerprint(data.copy())
+    assert explanations.fingerprint(data) != explanations.fingerprint(data.reshape(3, 2))
+    assert explanations.fingerprint(data) != explanations.fingerprint(data + 1e-12)
+
+
+def test_notebooks_show_a_table_without_scripts():
+    html = made(names=(EVIL, *"bcdef"))._repr_html_()
+    assert "<table>" in html and "<script" not in html and "Explanation of 40 rows" in html
+    html = notebook.evaluation(evaluation())
+    assert "<script" not in html and "RIS max ↓" in html and html.count("<b>") == 2
+
+
+@pytest.mark.parametrize("draw", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])
+def test_shap_draws_our_explanations(draw):
+    """SHAP's own plots take what to_shap() gives."""
+    shap = pytest.importorskip("shap", reason="needs shap")
+    explanation = made(names=("age", "income", *"cdef")).to_shap()
+    one = (
+        explanation[0] if draw == "waterfall" else explanation[:, "age"] if draw == "scatter" else explanation
+    )
+    try:
+        getattr(shap.plots, draw)(one, show=False)
+        plt.gcf().canvas.draw()
+    finally:
+        plt.close("all")
