@@ -368,7 +368,8 @@ class Explanation:
         if not known.any():
             return "not known (a secant at a chosen step, not a derivative)"
         relative = error[known] / gradient[known]
-        return f"median {np.median(relative):.1e}, worst {relative.max():.1e} of the derivative"
+        middle, high = np.quantile(relative, [0.5, 0.95])
+        return f"median {middle:.1e}, 95% below {high:.1e} of the derivative"
 
 
 def axes_of(name: str, array: np.ndarray) -> str:
