@@ -9,9 +9,9 @@ import numpy as np
 
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.frames import Schema
-from texplainer.gradients import constant_columns, data_bounds, spread
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import constant_columns, data_bounds, spread
 
 
 @dataclass(frozen=True)

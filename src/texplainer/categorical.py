@@ -22,9 +22,10 @@ from texplainer.errors import InputError
 from texplainer.explanation import CATEGORY, CategoryEffects
 from texplainer.folds import Fold, detect
 from texplainer.frames import Schema
-from texplainer.gradients import Engine, Gradient, Settings, data_bounds
+from texplainer.gradients import Engine, Gradient, Settings
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import data_bounds
 from texplainer.swaps import SHARES, Feature, swap_of
 
 METHODS = ("swaps", "induction", "target")

@@ -10,10 +10,11 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.gradients import Engine, Gradient, Unsupported, spread
+from texplainer.gradients import Engine, Gradient, Unsupported
 from texplainer.gradients.transformers import Map
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import spread
 
 BLOCK = 512  # rows at a time: their activations stay in cache, and a row's bits depend on no other row count
 CHECK_ROWS = 64

@@ -24,9 +24,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from texplainer.errors import InputError
-from texplainer.gradients import Engine, Gradient, Settings, spread
+from texplainer.gradients import Engine, Gradient, Settings
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import spread
 
 POINTS = 64
 WIDTHS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.1)

@@ -18,10 +18,11 @@ import numpy as np
 from scipy.special import factorial
 
 from texplainer.errors import InputError
-from texplainer.gradients import JUMP, KINK, NOISY, Gradient, Settings, spread
+from texplainer.gradients import JUMP, KINK, NOISY, Gradient, Settings
 from texplainer.gradients.finite_difference import Stencil, differences, entries, evaluate, place
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import spread
 
 GradientFunction = Callable[[Array], Gradient]
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.gradients import Settings, spread
+from texplainer.gradients import Settings
 from texplainer.gradients.tree_links import link
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import spread
 
 if TYPE_CHECKING:
     from texplainer.gradients.tree_engine import Explained

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from texplainer import frames, prediction
-from texplainer.errors import InputError
-from texplainer.gradients import Unsupported
+from texplainer.errors import InputError, Unsupported
 from texplainer.progress import track
 from texplainer.signatures import Array
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer import prediction
-from texplainer.errors import InputError
+from texplainer.errors import InputError, Unsupported
 from texplainer.frames import Schema
-from texplainer.gradients import Unsupported, spread
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
+from texplainer.spreads import spread
 
 from . import masks
 from .features import Features

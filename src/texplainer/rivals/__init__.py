@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from texplainer.errors import InputError
-from texplainer.gradients import Unsupported
+from texplainer.errors import InputError, Unsupported
 
 from .captum import METHODS, captum
 from .controls import constant, from_function, random, zero

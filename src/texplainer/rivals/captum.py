@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients import Unsupported
+from texplainer.errors import Unsupported
 from texplainer.signatures import Array
 
 from .rival import Rival, Task, needs, task_of

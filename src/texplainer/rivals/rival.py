@@ -16,9 +16,8 @@ import numpy as np
 
 from texplainer import frames, prediction
 from texplainer.background import Background, summarise
-from texplainer.errors import InputError
+from texplainer.errors import InputError, Unsupported
 from texplainer.explanation import Explanation
-from texplainer.gradients import Unsupported
 from texplainer.isolation import isolated
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array

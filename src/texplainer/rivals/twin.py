@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients import Unsupported
+from texplainer.errors import Unsupported
 
 from .rival import needs
 
