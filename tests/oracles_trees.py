@@ -97,7 +97,7 @@ def trees_of(ensemble):
             left=np.where(leaf, -1, np.arange(1, end - root + 1)),
             right=np.where(leaf, -1, right - root),
             column=ensemble.column[root:end].astype(int),
-            threshold=ensemble.threshold[root:end],
+            threshold=np.where(ensemble.threshold[root:end] > 1e308, np.inf, ensemble.threshold[root:end]),
             missing_left=(kind & MISSING_LEFT) != 0,
             value=ensemble.value[np.where(leaf, right, 0)],
             output=int(output),

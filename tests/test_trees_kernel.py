@@ -1,5 +1,7 @@
 """The compiled soft trees against leaf-box enumeration, and their laws."""
 
+# ruff: noqa: E402  (the engine needs optional packages, asked for first)
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -133,7 +135,7 @@ def test_gradient_is_the_derivative_of_the_smoothed_value():
 
 
 def test_the_smoothed_value_is_the_mean_over_noise():
-    trees, rng = forest(5, features=2, trees=3, depth=3)
+    trees, _ = forest(5, features=2, trees=3, depth=3)
     widths = np.array([0.6, 1.5])
     x = np.array([[0.1, -0.3]])
     # Inverse of the distribution on a fine regular grid.

@@ -28,6 +28,7 @@ LINKS = {
         "identity",
     ),
 }
+ZERO = float(np.float32(1e-35))
 CATEGORICAL, DEFAULT_LEFT, ZERO_IS_MISSING, NAN_IS_MISSING = 1, 2, 4, 8
 
 
@@ -43,8 +44,9 @@ def load(model: Any) -> TreeEnsemble:
     steepness = next((float(option[8:]) for option in options if option.startswith("sigmoid:")), 1.0)
     outputs = int(header["num_tree_per_iteration"])
     categories = Categories(int(header["max_feature_idx"]) + 1)
-    scale = outputs / len(blocks) if "average_output" in head.split("\n") else 1.0
-    trees = [_tree(_fields(text), i % outputs, scale, categories) for i, text in enumerate(blocks)]
+    if "average_output" in head.split("\n"):  # a forest: its raw score is the sum, its prediction the mean
+        steepness *= outputs / len(blocks)
+    trees = [_tree(_fields(text), i % outputs, categories) for i, text in enumerate(blocks)]
     return assemble(
         trees,
         features=categories.features,
@@ -59,10 +61,10 @@ def _fields(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
 
 
-def _tree(fields: dict[str, str], output: int, scale: float, categories: Categories) -> Tree:
+def _tree(fields: dict[str, str], output: int, categories: Categories) -> Tree:
     if fields.get("is_linear", "0") != "0":
         raise Unsupported("its leaves hold linear models.")
-    leaves = np.array(fields["leaf_value"].split(), dtype=np.float64) * scale
+    leaves = np.array(fields["leaf_value"].split(), dtype=np.float64)
     if len(leaves) == 1:
         return Tree(
             np.array([-1]), np.array([-1]), np.zeros(1), np.zeros(1), np.zeros(1), leaves[:, None], output
@@ -78,6 +80,9 @@ def _tree(fields: dict[str, str], output: int, scale: float, categories: Categor
         raise Unsupported(
             "zero_as_missing sends zeros and missing values the same way, which no threshold can."
         )
+    # Cells as small as this are read as zero, so no threshold lies among them.
+    small = (np.abs(threshold) <= ZERO) & (kind & CATEGORICAL == 0)
+    threshold = np.where(small, np.where(threshold < 0, np.nextafter(-ZERO, -np.inf), ZERO), threshold)
     # Where NaN is not missing it counts as zero.
     missing = np.where(kind & NAN_IS_MISSING, (kind & DEFAULT_LEFT) != 0, threshold >= 0.0)
     if (kind & CATEGORICAL).any():

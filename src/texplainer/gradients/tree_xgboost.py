@@ -53,9 +53,7 @@ def load(model: Any) -> TreeEnsemble:
     parameters = learner["learner_model_param"]
     base = np.array(json.loads(parameters["base_score"]), dtype=np.float64).reshape(-1)
     outputs = max(int(parameters["num_class"]), int(parameters["num_target"]), 1)
-    if link == "logistic" and learner["objective"]["name"] == "binary:logitraw":
-        base = base if (base < 0).any() or (base > 1).any() else logit(base)
-    elif link in INVERSE:
+    if link in INVERSE and learner["objective"]["name"] != "binary:logitraw":  # which predicts its margin
         base = INVERSE[link](base)
     categories = Categories(int(parameters["num_feature"]))
     found = boosting["model"]

@@ -1,0 +1,227 @@
+"""The tree engine as a user meets it: through TExplainer."""
+
+# ruff: noqa: E402  (the engine needs optional packages, asked for first)
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+
+pytest.importorskip("numba")
+xgb = pytest.importorskip("xgboost")
+lgb = pytest.importorskip("lightgbm")
+
+from texplainer.errors import EngineWarning, InputError
+from texplainer.explainer import TExplainer
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
+Y = X[:, 0] * 2 + np.sin(X[:, 1]) + X[:, 2] * X[:, 0] + RNG.normal(size=600) * 0.1
+TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
+
+
+def boosted(y=TWO, **options):
+    kind = xgb.XGBRegressor if y is Y else xgb.XGBClassifier
+    return kind(n_estimators=30, max_depth=4, n_jobs=1, **options).fit(X, y)
+
+
+def slopes_of_smoothed(explainer, rows):
+    """Centred differences of the smoothed model's own values."""
+    found = np.empty((len(rows), rows.shape[1], len(explainer.predictor.outputs)))
+    for j in range(rows.shape[1]):
+        step = np.zeros(rows.shape[1])
+        step[j] = 1e-5 * X[:, j].std()
+        above, below = (explainer.engine.gradient(rows + s).extras["smoothed"] for s in (step, -step))
+        found[:, j] = (above - below) / (2 * step[j])
+    return found
+
+
+@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
+@pytest.mark.parametrize("kind", ["boosting", "forest"])
+def test_the_gradient_belongs_to_the_smoothed_model(kind, y, scale):
+    model = (
+        boosted(y)
+        if kind == "boosting"
+        else RandomForestClassifier(20, max_depth=5, random_state=0).fit(X, y)
+    )
+    explainer = TExplainer(model, X, scale=scale, output="all")
+    assert explainer.engine.name == "tree"
+    rows = X[:15]
+    gradient = explainer.engine.gradient(rows)
+    np.testing.assert_allclose(gradient.values, slopes_of_smoothed(explainer, rows), rtol=1e-3, atol=2e-4)
+    if scale == "probability":
+        np.testing.assert_allclose(gradient.values.sum(axis=2), 0, atol=1e-12)
+        np.testing.assert_allclose(gradient.extras["smoothed"].sum(axis=1), 1, atol=1e-12)
+
+
+def test_close_to_the_model_and_to_its_truth():
+    explainer = TExplainer(boosted(Y), X, attribution="sensitivity")
+    explanation = explainer(X[:200])
+    gap = explanation.diagnostics["smoothed"][:, 0] - explanation.predictions
+    assert np.abs(gap).mean() < 0.2 * Y.std()
+    truth = np.column_stack([2 + X[:200, 2], np.cos(X[:200, 1]), X[:200, 0], np.zeros(200), np.zeros(200)])
+    sigma = X.std(axis=0)
+    found = explanation.values * sigma
+    cosine = (
+        (found * truth * sigma).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(truth * sigma, axis=1)
+    )
+    assert np.median(cosine) > 0.95
+
+
+def test_invariant_to_order_and_batch():
+    engine = TExplainer(boosted(THREE), X, output="all").engine
+    whole = engine.gradient(X[:300])
+    shuffled = RNG.permutation(300)
+    again = engine.gradient(X[shuffled])
+    parts = [engine.gradient(X[i : min(i + 7, 300)]) for i in range(0, 300, 7)]
+    np.testing.assert_array_equal(again.values, whole.values[shuffled])
+    np.testing.assert_array_equal(np.concatenate([p.values for p in parts]), whole.values)
+    for name, array in whole.extras.items():
+        np.testing.assert_array_equal(np.concatenate([p.extras[name] for p in parts]), array)
+
+
+def test_scalers_in_front_change_nothing():
+    scaled, plain = StandardScaler().fit_transform(X), RandomForestRegressor(10, max_depth=6, random_state=0)
+    pipe = make_pipeline(StandardScaler(), RandomForestRegressor(10, max_depth=6, random_state=0)).fit(X, Y)
+    plain.fit(scaled, Y)
+    through = TExplainer(pipe, X).engine.gradient(X[:20])
+    direct = TExplainer(plain, scaled).engine.gradient(scaled[:20])
+    sigma = X.std(axis=0)[:, None]
+    np.testing.assert_allclose(through.values * sigma, direct.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(through.extras["slope_bound"] * sigma, direct.extras["slope_bound"], rtol=1e-9)
+    bent = through.extras["curvature_bound"] * sigma**2
+    np.testing.assert_allclose(bent, direct.extras["curvature_bound"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
+def test_the_certificate_holds(y, scale):
+    explainer = TExplainer(boosted(y), X, scale=scale, output="all")
+    rows = X[:60]
+    found = explainer.engine.gradient(rows)
+    assert (np.abs(found.values) <= found.extras["slope_bound"] * (1 + 1e-9)).all()
+    for j in range(X.shape[1]):
+        step = np.zeros(X.shape[1])
+        step[j] = 1e-5 * X[:, j].std()
+        above, below = (explainer.engine.gradient(rows + s).values[:, j] for s in (step, -step))
+        assert (
+            np.abs(above - below) / (2 * step[j]) <= found.extras["curvature_bound"][:, j] * 1.001 + 1e-6
+        ).all()
+
+
+def test_a_vanishing_gradient_is_flagged_and_widened():
+    grid = np.repeat([[0.0], [10.0]], 50, axis=0) + RNG.normal(size=(100, 1)) * 0.01
+    model = RandomForestRegressor(5, random_state=0, max_depth=1).fit(grid, (grid[:, 0] > 5).astype(float))
+    explainer = TExplainer(model, grid, smoothing=0.3)
+    found = explainer.engine.gradient(np.array([[0.0], [4.9]]))
+    assert found.extras["vanishing"].tolist() == [True, False]
+    assert found.extras["smoothing_width"][0] > found.extras["smoothing_width"][1] == 0.3
+    assert (found.values > 0).all()
+
+
+def test_a_single_leaf_has_no_slope():
+    model = RandomForestRegressor(3, random_state=0).fit(X[:50], np.ones(50))
+    found = TExplainer(model, X[:50]).engine.gradient(X[:3])
+    assert not found.values.any() and found.extras["vanishing"].all()
+
+
+def test_missing_cells_do_not_react():
+    holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    model = lgb.LGBMClassifier(n_estimators=20, verbose=-1).fit(holes, TWO)
+    explanation = TExplainer(model, holes, attribution="sensitivity")(holes[:50])
+    assert explanation.engine == "tree"
+    assert not explanation.values[np.isnan(holes[:50])].any()
+    assert explanation.values.any()
+
+
+def test_held_out_labels_choose_the_width():
+    noise = RNG.normal(size=(400, 5)) * X.std(axis=0)
+    smooth_truth, step_truth = noise[:, 0], np.sign(noise[:, 0])
+    for truth, narrow in ((smooth_truth, False), (step_truth, True)):
+        model = GradientBoostingRegressor(n_estimators=60, random_state=0).fit(noise[:200], truth[:200])
+        engine = TExplainer(model, noise[:200], validation=(noise[200:], truth[200:])).engine
+        assert "held-out" in engine.why
+        assert (engine.width <= 0.2) == narrow
+    labels = TExplainer(boosted(), X, validation=(X[:100], TWO[:100])).engine
+    assert 0.1 <= labels.width <= 0.8
+    with pytest.raises(InputError, match="labels"):
+        TExplainer(boosted(), X, validation=(X[:3], ["a", "b", "c"]))
+
+
+def test_the_width_asked_for_is_taken():
+    assert TExplainer(boosted(), X, smoothing=0.25).engine.width == 0.25
+    assert TExplainer(boosted(), X).engine.width == 0.6
+
+
+def test_without_smoothing_the_point_is_differenced():
+    assert TExplainer(boosted(), X, smoothing=0).engine.name == "finite-difference"
+
+
+class Shifted(RandomForestRegressor):
+    """Predicts something else than its trees."""
+
+    def predict(self, X):
+        return super().predict(X) + 1.0
+
+
+def own_objective(y, p):
+    return p - y, np.ones_like(p)
+
+
+FALLING_BACK = {
+    "miss the model's own predictions": lambda: Shifted(5, random_state=0).fit(X, Y),
+    "linear models": lambda: lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(X, Y),
+    "no trees": lambda: xgb.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1).fit(X, Y),
+    "objective is a function": lambda: xgb.XGBRegressor(n_estimators=3, objective=own_objective).fit(X, Y),
+    "transformer": lambda: make_pipeline(FunctionTransformer(np.tanh), RandomForestRegressor(5)).fit(X, Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:lightgbm", "ignore::UserWarning:xgboost")
+@pytest.mark.parametrize("word", FALLING_BACK)
+def test_what_cannot_be_read_is_differenced_at_the_same_width(word):
+    model = FALLING_BACK[word]()
+    with pytest.warns(EngineWarning, match=word):
+        explainer = TExplainer(model, X)
+    assert explainer.engine.name == "finite-difference" and word in explainer.engine.why
+    found = explainer.engine.gradient(X[:10])
+    assert found.values[:, 0].all()
+    centre = X[:, 0].mean()
+    inside = np.abs(X[:10, 0] - centre) < X[:, 0].std()
+    np.testing.assert_allclose(found.step[inside, 0], 0.6 * X[:, 0].std(), rtol=1e-6)
+
+
+def test_other_models_are_left_to_others():
+    assert TExplainer(LinearRegression().fit(X, Y), X).engine.name == "closed-form"
+    with pytest.raises(InputError, match="no tree ensemble"):
+        TExplainer(LinearRegression().fit(X, Y), X, engine="tree")
+
+
+def test_scaled_forest_with_clipped_features():
+    pipe = make_pipeline(MinMaxScaler(), boosted_pipeline()).fit(X, TWO)
+    explainer = TExplainer(pipe, X)
+    assert explainer.engine.name == "tree"
+    np.testing.assert_allclose(
+        explainer.engine.gradient(X[:5]).values, slopes_of_smoothed(explainer, X[:5]), rtol=1e-3, atol=2e-4
+    )
+
+
+def boosted_pipeline():
+    return xgb.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
+
+
+@pytest.mark.parametrize("attribution", ["sensitivity", "contribution", "integrated"])
+@pytest.mark.parametrize("scale", ["probability", "margin"])
+def test_attributions_with_their_residual(attribution, scale):
+    explanation = TExplainer(boosted(), X, scale=scale, attribution=attribution)(X[:30])
+    assert explanation.values.shape == (30, 5)
+    residual = explanation.diagnostics["completeness"]
+    expected = explanation.predictions - explanation.base_values - explanation.values.sum(axis=1)
+    np.testing.assert_allclose(np.ravel(residual), np.ravel(expected), atol=1e-12)
+    if attribution == "integrated":
+        assert np.median(np.abs(residual)) < 0.4 * np.std(
+            explanation.predictions
+        )  # the smoothing's own gap included
