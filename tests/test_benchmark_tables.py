@@ -231,6 +231,16 @@ def test_controls_never_compete_and_losses_name_the_winner() -> None:
     assert ranks.losses([handmade("3hnn_20ft", T_Explainer=0.5)])[1] == []
 
 
+def test_summary_counts_firsts_and_names_the_leader() -> None:
+    won, lost = handmade("3hnn_20ft", T_Explainer=0.5), handmade("3hnn_4ft", T_Explainer=2.0, LIME=1.0)
+    first, *_ = ranks.summary([won, lost])
+    assert first == (
+        "RIS mean: T-Explainer has average rank 1.50 and is first in 1 of 2 tables; "
+        "no explainer has a lower average rank."
+    )
+    assert "the lowest average rank is that of LIME (1.00)" in ranks.summary([lost])[0]
+
+
 def test_rank_agreement_is_perfect_with_the_papers_own_order() -> None:
     theirs = tables.paper_table(EXPERIMENTS["3hnn_20ft"])
     numbers = {name.replace(" ", "_").replace("-", "_"): row["RIS mean"] for name, row in theirs.items()}

@@ -70,6 +70,8 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
     yield "table", model_table(results)
     yield from ranking(tables)
     yield "h2", "Where we agree, where we differ, and why"
+    yield from (("p", sentence) for sentence in ranks.summary(tables))
+    yield "p", "Likely reasons for the differences:"
     yield from (("li", reason) for reason in REASONS)
     for kind, title in (("stability", "Stability tables"), ("faithfulness", "Faithfulness tables")):
         chosen = [r for r in tables if experiment_of(r).kind == kind]
@@ -96,10 +98,11 @@ def introduction(runs: Sequence[Run], results: Sequence[Result]) -> str:
         f"Made by `{command}`: {sizes.rows} test rows per table, {sizes.neighbours} neighbours each "
         f"(sigma^2 = 0.001), {sizes.runs} repeated explanations for RES, the training part as background "
         f"(SHAP averages over {sizes.references} of its rows, where it is timed over "
-        f"{sizes.timing_references}); the boxplots repeat {sizes.boxplot_rows} rows {sizes.repetitions} times. All explainers of a table see the same rows, "
-        "neighbours and masks. Our numbers stand beside the paper's; the best of ours is bold, controls are "
-        "in italics and do not compete. Per-row scores and configurations lie beside this page, one CSV and "
-        f"one JSON file for each of the {len(results)} runs."
+        f"{sizes.timing_references}); the boxplots repeat {sizes.boxplot_rows} rows {sizes.repetitions} "
+        "times. All explainers of a table see the same rows, neighbours and masks. Our numbers stand beside "
+        "the paper's; the best of ours is bold, controls are in italics and do not compete. Per-row scores "
+        f"and configurations lie beside this page, one CSV and one JSON file for each of the {len(results)} "
+        "runs."
     )
 
 

@@ -75,12 +75,10 @@ def of_kind(results: Sequence[Result], criterion: Criterion) -> list[Result]:
     return [r for r in results if (e := experiment_of(r)).kind == criterion.kind and e.paper == e.name]
 
 
-def rank_table(
-    results: Sequence[Result], only: Sequence[str] | None = None
-) -> tuple[list[str], list[list[str]]]:
+def rank_table(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """Average rank per explainer and criterion, as text, best in bold."""
     columns = {
-        c.label: average_ranks([scores(r, c, only) for r in of_kind(results, c)], c.better) for c in CRITERIA
+        c.label: average_ranks([scores(r, c) for r in of_kind(results, c)], c.better) for c in CRITERIA
     }
     names = sorted(
         {name for ranks in columns.values() for name in ranks}, key=lambda n: (columns_mean(columns, n), n)
@@ -129,20 +127,18 @@ def paper_scores(result: Result, criterion: Criterion) -> dict[str, float]:
 
 def agreement_table(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """Spearman correlation, per table, between our order of the paper's explainers and the paper's."""
-    header = ["Table", *(criterion.label for criterion in CRITERIA[:2])]
     body = []
     for result in of_kind(results, CRITERIA[0]):
-        cells = [result.name]
-        for criterion in CRITERIA[:2]:
-            ours, theirs = scores(result, criterion, PAPER_ROWS), paper_scores(result, criterion)
-            shared = [name for name in theirs if not math.isnan(ours.get(name, math.nan))]
-            cells.append(
-                f"{spearman([ours[n] for n in shared], [theirs[n] for n in shared]):+.2f}"
-                if len(shared) > 2
-                else "–"
-            )
-        body.append(cells)
-    return header, body
+        found = [agreement(result, criterion) for criterion in CRITERIA[:2]]
+        body.append([result.name, *("–" if math.isnan(value) else f"{value:+.2f}" for value in found)])
+    return ["Table", *(criterion.label for criterion in CRITERIA[:2])], body
+
+
+def agreement(result: Result, criterion: Criterion) -> float:
+    """Correlate our order of the paper's explainers with the paper's; NaN with fewer than three."""
+    ours, theirs = scores(result, criterion, PAPER_ROWS), paper_scores(result, criterion)
+    shared = [name for name in theirs if not math.isnan(ours.get(name, math.nan))]
+    return spearman([ours[n] for n in shared], [theirs[n] for n in shared]) if len(shared) > 2 else math.nan
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
@@ -150,6 +146,34 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
     a, b = (rankdata(side) - (len(side) + 1) / 2 for side in (first, second))
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 0 else math.nan
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """Say in sentences who comes first by each criterion, and how our orders compare with the paper's."""
+    sentences = []
+    for criterion in CRITERIA:
+        tables = [scores(r, criterion) for r in of_kind(results, criterion)]
+        if not tables:
+            continue
+        averages = average_ranks(tables, criterion.better)
+        leader = min(averages, key=lambda name: (averages[name], name))
+        firsts = sum(
+            places[OURS] == min(places.values()) for t in tables if (places := ranked(t, criterion.better))
+        )
+        text = f"{criterion.label}: {OURS} has average rank {averages[OURS]:.2f} and is first in {firsts} of "
+        text += f"{len(tables)} tables; "
+        others = f"the lowest average rank is that of {leader} ({averages[leader]:.2f})."
+        sentences.append(text + ("no explainer has a lower average rank." if leader == OURS else others))
+    for criterion in CRITERIA[:2]:
+        found = [agreement(r, criterion) for r in of_kind(results, criterion)]
+        known = [value for value in found if not math.isnan(value)]
+        if known:
+            sentences.append(
+                f"{criterion.label}: our order of the paper's explainers correlates with the paper's by "
+                f"{np.mean(known):+.2f} on average; {sum(v > 0.5 for v in known)} of {len(known)} tables are "
+                "above 0.5."
+            )
+    return sentences
 
 
 def losses(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
