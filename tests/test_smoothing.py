@@ -80,7 +80,8 @@ def test_linear_models_do_not_care():
     for width in ("auto", 0, 0.5):
         explanation = TExplainer(fitted, X, smoothing=width, attribution="sensitivity", bounds=None)(X[:5])
         np.testing.assert_allclose(explanation.values, np.tile([1.0, -2.0, 3.0], (5, 1)), rtol=1e-9)
-    assert TExplainer(fitted, X, bounds=None).engine.width == smoothing.WIDTHS[-1]
+    auto = TExplainer(fitted, X, bounds=None, attribution="scaled")
+    assert auto.engine.width == smoothing.WIDTHS[-1]
 
 
 def test_the_width_shrinks_as_the_model_gets_rougher():
@@ -169,8 +170,9 @@ _NETWORK = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=500, s
 )
 
 
-def test_additive_attributions_are_taken_at_the_point():
+def test_only_attributions_that_are_the_gradient_average_it():
     fitted = LogisticRegression().fit(X, X[:, 0] > 0)
+    assert TExplainer(fitted, X).engine.width == 0.0
     assert TExplainer(fitted, X, attribution="integrated").engine.width == 0.0
     assert TExplainer(fitted, X, attribution="integrated", smoothing=0.2).engine.width == 0.2
     assert TExplainer(fitted, X, attribution="sensitivity").engine.width > 0

@@ -66,13 +66,14 @@ def contribution(local: Local) -> Attribution:
 
 def integrated(local: Local) -> Attribution:
     """phi_i = E_b[(x_i - b_i) * mean gradient between b and x], b over representative background rows."""
-    centres, weights = representatives(local.background.rows, local.background.sigma, REPRESENTATIVES)
+    background, numeric = local.background, local.predictor.schema.numeric
+    centres, weights = representatives(background.rows, background.sigma, REPRESENTATIVES, numeric)
     nodes, node_weights = np.polynomial.legendre.leggauss(PATH_NODES)
     values = np.zeros_like(local.gradient)
     evaluations = np.zeros(len(local.rows), dtype=np.int64)
     for centre, weight in zip(centres, weights, strict=True):
         # categories stay the row's own along the path: there is nothing between two levels
-        away = np.where(local.predictor.schema.numeric, np.nan_to_num(local.rows - centre), 0.0)
+        away = np.where(numeric, np.nan_to_num(local.rows - centre), 0.0)
         for t, w in zip((nodes + 1) / 2, node_weights / 2, strict=True):
             along = local.engine.gradient(local.rows - (1 - t) * away)
             values += weight * w * away[:, :, None] * along.values
@@ -81,7 +82,7 @@ def integrated(local: Local) -> Attribution:
 
 
 def effect(local: Local) -> Attribution:
-    """phi_i = the root mean square change of f as feature i takes its column's values, signed by its slope."""
+    """phi_i = the root mean square change of f as feature i takes its column's values, signed by slope."""
     columns = np.nonzero(local.predictor.schema.numeric)[0]
     values = effects.finite_effects(local.rows, local.predictor, local.background, columns)
     return Attribution(values, effects.POINTS * (len(columns) + 1))
@@ -107,5 +108,7 @@ ATTRIBUTIONS: dict[str, Callable[[Local], Attribution]] = {
     "effect": effect,
     "additive": additive,
 }
+#: those that are the gradient itself, so that the width it is averaged over matters
+SLOPES = ("sensitivity", "scaled")
 #: those that share out f(x) - E f
 ADDITIVE = ("contribution", "integrated", "additive")

@@ -124,7 +124,8 @@ def _mark_breaks(
     total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     share = (size / total).max(axis=2)
     for flag, word in ((JUMP, "jump"), (KINK, "kink")):
-        hit = ((gradient.flags[rows] & flag) > 0) & (share > MATTERS)
+        # a jump matters whatever the slope beside it
+        hit = ((gradient.flags[rows] & flag) > 0) & ((share > MATTERS) | (flag == JUMP))
         for i in np.nonzero(hit.any(axis=1) & (reason[rows] == ""))[0]:
             worst = int(np.argmax(np.where(hit[i], share[i], -1.0)))
             verdict[rows[i]], reason[rows[i]] = "fragile", f"{word} in {names[worst]!r}"

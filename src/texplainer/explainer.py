@@ -50,8 +50,8 @@ class TExplainer:
         bound), "paper" (Algorithm 1) or a number.
     smoothing
         Width of the neighbourhood the gradient is averaged over, in units of each feature's spread; 0
-        for the derivative at the point, "auto" for the largest width at which the averaged model is
-        still the model (black boxes: the point).
+        for the derivative at the point. "auto": where the gradient is the attribution and exact, the
+        largest width at which the averaged model is still the model; the point elsewhere.
     attribution
         "effect" (the default: what replacing the feature by other values of its column does),
         "sensitivity" (the paper: the partial derivative; the default when a step is given), "scaled";
@@ -117,7 +117,7 @@ class TExplainer:
         self.predictor, self.refit = categories.prepare(self.predictor, schema, plan)
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
         self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
-        average = self.attribution not in attributions.ADDITIVE
+        average = self.attribution in attributions.SLOPES
         settings = gradients.Settings(step, smoothing, limits, batch_rows, validation, average)
         self.engine, self.categories = categories.build(
             self.predictor, self.background, schema.names, engine, settings, plan

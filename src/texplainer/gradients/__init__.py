@@ -77,7 +77,7 @@ class Settings:
     bounds: tuple[Array, Array] | None = None
     batch_rows: int = BATCH_ROWS
     validation: tuple[Any, Any] | None = None
-    average: bool = True  # exact engines may average over a neighbourhood; what must add up needs the point
+    average: bool = True  # whether smoothing="auto" may average; only where the gradient is what is shown
 
 
 def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:
