@@ -66,7 +66,7 @@ def finite_effects(rows: Array, predictor: Predictor, background: Background, co
 
 def finite_shares(rows: Array, predictor: Predictor, background: Background, columns: np.ndarray) -> Array:
     """Additive effects of the given columns, (rows, features, outputs), which sum to nearly f(x) - E f."""
-    moves = paths(background)
+    moves = paths(background, predictor.schema.numeric)
     values = np.zeros((*rows.shape, len(predictor.outputs)))
     for part in _parts(len(rows), len(moves.t) * 2 * len(columns), predictor):
         base = between(rows[part], moves, predictor.schema.numeric)
@@ -83,7 +83,7 @@ def scattered(
     background: Background, numeric: np.ndarray, count: int = POINTS, reach: float = REACH
 ) -> Moves:
     """Base points spread towards the background, and quantile references in a fixed order per feature."""
-    centres, _ = representatives(background.rows, background.sigma, count)
+    centres, _ = representatives(background.rows, background.sigma, count, numeric)
     t = (_order(count, 0) + 0.5) / count * reach
     levels = (np.arange(count) + 0.5) / count
     references = np.empty((count, background.rows.shape[1]))
@@ -97,9 +97,9 @@ def scattered(
     return Moves(towards, t, np.full(count, 1 / count), references)
 
 
-def paths(background: Background, count: int = POINTS // NODES) -> Moves:
+def paths(background: Background, numeric: np.ndarray, count: int = POINTS // NODES) -> Moves:
     """Gauss nodes on the straight ways to representative rows, with their weights."""
-    centres, weights = representatives(background.rows, background.sigma, count)
+    centres, weights = representatives(background.rows, background.sigma, count, numeric)
     nodes, shares = np.polynomial.legendre.leggauss(NODES)
     towards = np.repeat(centres, NODES, axis=0)
     t = np.tile((nodes + 1) / 2, len(centres))

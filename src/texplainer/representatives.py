@@ -15,16 +15,19 @@ MOST_ROWS = 5000
 STEPS = 20
 
 
-def representatives(rows: Array, sigma: Array, count: int) -> tuple[Array, Array]:
+def representatives(
+    rows: Array, sigma: Array, count: int, numeric: np.ndarray | bool = True
+) -> tuple[Array, Array]:
     """Pick at most `count` rows, and the share of the background each stands for.
 
-    Missing cells count as their column's median; a picked row is whole.
+    Missing cells count as their column's median; a picked row is whole. Only `numeric` columns are
+    looked at: the codes of a category have no distances, and may be given in any order.
     """
     rows = _whole(rows)
     if len(rows) <= count:
         return rows, np.full(len(rows), 1 / max(1, len(rows)))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
-    z = (rows - rows.mean(axis=0)) / sigma
+    z = np.where(numeric, (rows - rows.mean(axis=0)) / sigma, 0.0)
     main = np.linalg.svd(z, full_matrices=False)[2][0]
     order = np.argsort(z @ main, kind="stable")
     centres = z[order[((np.arange(count) + 0.5) / count * len(z)).astype(int)]]
