@@ -51,7 +51,7 @@ def of_values(value: Any) -> str:
 
 def canonical_json(value: Any) -> bytes:
     """One spelling for equal values: sorted keys, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=plain).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def json_round_trip(value: Any) -> Any:
@@ -80,3 +80,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON; expected plain values.")
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=plain)

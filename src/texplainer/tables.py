@@ -289,11 +289,12 @@ def _note_levels(found: dict[str, int], column: Any, start: int) -> None:
         pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     ):
         return
-    for value in column.unique().to_pylist():
-        if value is not None and value not in found:
-            found[value] = start + int(pc.index(column, value).as_py())
-            if len(found) > MOST_LEVELS:
-                return
+    new = [value for value in column.unique().to_pylist() if value is not None and value not in found]
+    if len(found) + len(new) > MOST_LEVELS:
+        found.update(dict.fromkeys(new, -1))
+        return
+    for value in new:
+        found[value] = start + int(pc.index(column, value).as_py())
 
 
 def _frame(table: Any) -> Any:
