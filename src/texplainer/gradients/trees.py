@@ -7,7 +7,7 @@ value and gradient have a closed form that costs about two predictions, whatever
 
 `build` reads the model (`tree_loaders`), compares the arrays with the model's own predictions, and
 chooses the width (`tree_width`). A tree ensemble that cannot be read is explained by centred
-differences over the same widths, with a warning that says so.
+differences over the same widths, with a warning that says so (without one where categories are the reason).
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def _fall_back(predictor: Predictor, background: Array, settings: Settings, reas
     c = choose_width(None, settings)[0]
     widths = c * half_widths(background, list(predictor.schema.levels))
     why = f"{reason} So centred differences over {c:g} standard deviations are used."
-    warnings.warn(why, EngineWarning, stacklevel=2)
+    if not predictor.schema.levels:  # encoded categories cannot be read as trees: nothing a user could mend
+        warnings.warn(why, EngineWarning, stacklevel=2)
     gradient = partial(_differences, predictor, settings, widths)
     return Engine("finite-difference", why, gradient, exact=False, width=c)
 
