@@ -46,7 +46,8 @@ def classifier() -> tuple[object, pd.DataFrame, np.ndarray]:
 def test_induction_refits_on_noisy_cells_brought_to_the_unit_interval():
     """A slow twin of the refit: the same noise, the same scaling, the same clone."""
     model, frame, y = classifier()
-    explainer = TExplainer(model, frame, categorical_method="induction", training=(frame, y), seed=7)
+    words = {"attribution": "sensitivity", "smoothing": 0, "training": (frame, y), "seed": 7}
+    explainer = TExplainer(model, frame, categorical_method="induction", **words)
     levels = [sorted(COLOUR), ["p", "q"]]
     cells = np.hstack(
         [

@@ -283,8 +283,10 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
 
     def gradient(rows: Array) -> Gradient:
         found = engine.gradient(layout.unfold(rows))
+        extras = {n: layout.narrow(a) if a.ndim == 3 else a for n, a in found.extras.items()}  # per feature
         return replace(
             found,
+            extras=extras,
             values=layout.narrow(found.values),
             error=layout.narrow(found.error),
             step=layout.narrow(found.step, fill=np.nan),
