@@ -6,9 +6,11 @@ of the paper's code and text.
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from texplainer.datasets.store import in_place
 
@@ -17,7 +19,7 @@ from .plan import EXPERIMENTS, Run
 from .results import Result
 from .tables import experiment_of, grids, layout, markdown, number, to_html
 
-Block = tuple[str, object]  # ("h2" | "h3" | "p" | "table" | "figure", content)
+Block = tuple[str, Any]  # ("h1" | "h2" | "h3" | "p" | "list" | "table" | "figure", content)
 
 REASONS = (
     "Maximum-type statistics hang on single near-zero denominators (one attribution or one feature near "
@@ -72,7 +74,7 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
     yield "h2", "Where we agree, where we differ, and why"
     yield from (("p", sentence) for sentence in ranks.summary(tables))
     yield "p", "Likely reasons for the differences:"
-    yield from (("li", reason) for reason in REASONS)
+    yield "list", REASONS
     for kind, title in (("stability", "Stability tables"), ("faithfulness", "Faithfulness tables")):
         chosen = [r for r in tables if experiment_of(r).kind == kind]
         if chosen:
@@ -170,10 +172,10 @@ def as_markdown(blocks: Sequence[Block], beside: Path) -> str:
         match kind:
             case "h1" | "h2" | "h3":
                 lines.append(f"{'#' * int(kind[1])} {value}\n")
-            case "li":
-                lines.append(f"- {value}\n")
+            case "list":
+                lines += [*(f"- {item}" for item in value), ""]
             case "table":
-                lines.append(markdown(*value))  # type: ignore[misc]
+                lines.append(markdown(*value))
             case "figure":
                 lines.append(f"![figure]({os.path.relpath(str(value), beside)})\n")
             case _:
@@ -183,21 +185,26 @@ def as_markdown(blocks: Sequence[Block], beside: Path) -> str:
 
 def as_html(blocks: Sequence[Block]) -> str:
     """Write the page as one self-contained HTML file."""
-    import html
-
     parts = []
     for kind, value in blocks:
         match kind:
             case "table":
-                parts.append(to_html(*value))  # type: ignore[misc]
+                parts.append(to_html(*value))
+            case "list":
+                parts.append("<ul>" + "".join(f"<li>{plain(item)}</li>" for item in value) + "</ul>")
             case "figure":
                 svg = Path(str(value)).read_text()
                 parts.append(f"<figure>{svg[svg.index('<svg') :]}</figure>")
             case _:
-                parts.append(f"<{kind}>{html.escape(str(value)).replace('`', '')}</{kind}>")
+                parts.append(f"<{kind}>{plain(value)}</{kind}>")
     title = f"<meta charset='utf-8'><title>{blocks[0][1]}</title>"
     body = "\n".join(parts)
     return f"<!doctype html>\n<html lang='en'><head>{title}{STYLE}</head>\n<body>\n{body}\n</body></html>\n"
+
+
+def plain(text: str) -> str:
+    """Escape a text; code marks go."""
+    return html.escape(text).replace("`", "")
 
 
 STYLE = """<style>
