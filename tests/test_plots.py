@@ -67,7 +67,7 @@ def test_waterfall_of_slopes_ends_at_the_surrogate_and_marks_the_prediction():
     ax = plots.waterfall(explanation)
     words = " ".join(text.get_text() for text in ax.texts)
     end = float(explanation.base_values + explanation.values.sum())
-    assert f"g(x) = {style.amount(end, False)}" in words
+    assert f"E f + Σφ = {style.amount(end, False)}" in words
     assert f"f(x) = {style.amount(float(explanation.predictions), False)}" in words
     assert "left over" not in " ".join(labels(ax))
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
+from texplainer import attribution as attributions
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
 from texplainer.signatures import Explain
@@ -113,9 +114,10 @@ def serve(
 
 def _others(model: Any, background: Any, options: Mapping[str, Any]) -> dict[str, Callable[[], Explain]]:
     """T-Explainer's other attributions, and SHAP and LIME where they are installed."""
-    own = options.get("attribution", "sensitivity")
+    own = options.get("attribution", "auto")
+    own = attributions.default(options.get("step", "auto")) if own == "auto" else own
     found: dict[str, Callable[[], Explain]] = {}
-    for attribution in ("sensitivity", "contribution", "integrated"):
+    for attribution in ("effect", "sensitivity", "contribution", "additive"):
         if attribution != own:
             made = {**options, "attribution": attribution}
             found[f"T-Explainer, {attribution}"] = lambda made=made: TExplainer(model, background, **made)

@@ -64,6 +64,7 @@ class Workbench:
             "outputs": ["predicted"] if predicted else list(explainer.predictor.output_names),
             "scale": explainer.predictor.scale,
             "attribution": explainer.attribution,
+            "shares": explanations.shares(explainer.attribution),
             "others": list(self.others),
         }
 

@@ -49,7 +49,8 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
     ax.set_ylim(-0.55, len(names) - 0.45)
     ax.hlines(np.arange(len(names)), *ax.get_xlim(), color=style.FAINT, lw=0.6, zorder=0)
     ax.axvline(base, color=style.GREY, lw=0.8, ls=":", zorder=0)
-    end = "E f(X) + sum of attributions" if explanation.attribution in pick.SLOPES else pick.what(explanation)
+    shared = pick.shares(explanation.attribution)
+    end = pick.what(explanation) if shared else "E f(X) + sum of attributions"
     style.label_axes(ax, end)
     fragile = int(pick.doubted_rows(explanation)[rows].sum())
     style.heading(ax, f"{len(rows):,} rows" + (f", {fragile:,} fragile (dashed)" if fragile else ""))

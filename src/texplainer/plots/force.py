@@ -13,7 +13,7 @@ LABELS = 3  # named arrows on each side
 
 
 def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -> Axes:
-    """Draw one row's attributions along one line, meeting at f(x) (g(x) for slopes).
+    """Draw one row's attributions along one line, meeting at f(x), or at E f + sum of phi.
 
     Arrows that raise the value come from the left, those that lower it from the right, the greatest
     next to the meeting point; the greatest are named. Hatched arrows stand on a kink or jump; grey is
@@ -94,7 +94,7 @@ def _name(ax: Axes, x: float, y: float, name: str, detail: str, value: float, co
 
 
 def _end_words(explanation: Explanation, end: float) -> str:
-    name = "g(x)" if explanation.attribution in pick.SLOPES else "f(x)"
+    name = "f(x)" if pick.shares(explanation.attribution) else "E f + Σφ"
     return f"{name} = {style.amount(end, signed=False)}"
 
 

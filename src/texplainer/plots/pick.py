@@ -13,16 +13,17 @@ import numpy as np
 from texplainer.errors import InputError
 from texplainer.explanation import Explanation
 from texplainer.plots.style import GREY, NEGATIVE, POSITIVE, number, shorten
+from texplainer.report.explanations import shares
 
-#: attributions that are a slope: they do not share out f(x) - E f
-SLOPES = ("sensitivity", "scaled")
 #: attributions that are the gradient times something known, so that its error bound carries over
-LINEAR = (*SLOPES, "contribution")
+LINEAR = ("sensitivity", "scaled", "contribution")
 WORDS = {
     "sensitivity": "change of {what} per unit of the feature",
     "scaled": "change of {what} per spread of the feature",
     "contribution": "share of {what} above its mean",
     "integrated": "share of {what} above its mean",
+    "additive": "share of {what} above its mean",
+    "effect": "effect of the feature's other values on {what}",
 }
 
 
@@ -112,7 +113,7 @@ def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
     base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
     left = prediction - np.nan_to_num(base) - bars.values.sum()
     seen = np.isfinite(left) and abs(left) > 1e-3 * np.abs(bars.values).max()
-    if explanation.attribution in SLOPES or not seen:
+    if not shares(explanation.attribution) or not seen:
         return bars
     return replace(
         bars,

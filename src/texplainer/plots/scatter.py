@@ -19,8 +19,8 @@ LENGTH = 0.03  # of half a slope line, as a share of the picture's width
 def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = None) -> Axes:
     """Draw the dependence on one feature; a Taylor explainer knows the slope at every point.
 
-    Upwards goes the attribution if it is a share of the prediction ("contribution", "integrated"),
-    the prediction itself if it is a slope. Rings are fragile rows: their slope holds only near by.
+    Upwards goes the attribution if it is a share of the prediction ("contribution", "integrated",
+    "additive"), otherwise the prediction itself. Rings are fragile rows: their slope holds only near by.
     Beyond 2,000 rows, evenly spaced ones are shown. A categorical feature has one column a level and
     no slopes.
 
@@ -40,8 +40,8 @@ def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = N
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), DOTS)).astype(int))]
-    slopes = explanation.attribution in pick.SLOPES
-    y = explanation.arrays["predictions"][rows, 0] if slopes else explanation.arrays["values"][rows, j, 0]
+    alone = not pick.shares(explanation.attribution)
+    y = explanation.arrays["predictions"][rows, 0] if alone else explanation.arrays["values"][rows, j, 0]
     x, levels = _places(explanation.arrays["data"][rows, j])
     seen = np.isfinite(x) & np.isfinite(y)
     x, y, rows = x[seen], y[seen], rows[seen]
@@ -55,7 +55,7 @@ def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = N
         ax.scatter(
             x[mask], y[mask], s=14, c=face or colour, edgecolors=colour, linewidths=1, alpha=0.9, zorder=3
         )
-    words = pick.what(explanation) if slopes else pick.meaning(explanation)
+    words = pick.what(explanation) if alone else pick.meaning(explanation)
     style.label_axes(ax, explanation.feature_names[j], words)
     if fragile.any():
         style.heading(ax, f"{len(rows):,} rows, {int(fragile.sum()):,} fragile (rings)")

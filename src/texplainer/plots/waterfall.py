@@ -13,8 +13,9 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     """Draw how one row's attributions lead from E f(X) towards f(x).
 
     An attribution that shares out f(x) - E f ends at f(x); what it leaves over is a grey bar of its
-    own. A slope (the paper's "sensitivity", "scaled") ends at g(x) = E f + sum of phi (paper, Eq. 4),
-    and f(x) is a dotted line. Whiskers are error bounds, hatched bars stand on a kink or jump.
+    own. One that measures each feature by itself (the paper's "sensitivity", "scaled", "effect") ends
+    at E f + sum of phi (the paper's g, Eq. 4), and f(x) is a dotted line. Whiskers are error bounds,
+    hatched bars stand on a kink or jump.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     """
     bars = pick.row_bars(explanation, most)
     base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
-    shares = explanation.attribution not in pick.SLOPES
+    shares = pick.shares(explanation.attribution)
     ax = style.canvas(ax, height=style.tall(len(bars.values) + 3))
     if pick.doubt(explanation):
         style.heading(ax, pick.doubt(explanation), warn=True)
@@ -62,10 +63,10 @@ def _frame(ax: Axes, starts: np.ndarray, ends: np.ndarray) -> None:
 
 
 def _landmarks(ax: Axes, base: float, end: float, prediction: float, shares: bool) -> None:
-    """The values the stack leads between; for slopes also f(x), if only as a word at the edge."""
+    """The values the stack leads between; where that is not f(x), f(x) too, if only as a word at the edge."""
     top = ax.get_ylim()[1]
     _mark(ax, base, -1.0, f"E f(X) = {style.amount(base, signed=False)}", (-0.7, 0.0))
-    name = "f(x)" if shares else "g(x)"
+    name = "f(x)" if shares else "E f + Σφ"
     _mark(ax, end, top - 0.4, f"{name} = {style.amount(end, signed=False)}", (top - 1.4, top - 0.75))
     if not shares and np.isfinite(prediction):
         low, high = ax.get_xlim()

@@ -31,6 +31,7 @@ def payload(explanation: Explanation) -> dict[str, Any]:
         "outputs": list(explanation.output_names),
         "scale": explanation.scale,
         "attribution": explanation.attribution,
+        "shares": shares(explanation.attribution),
         "rows": rows,
         "kept": kept.tolist() if len(kept) < rows else None,
         "base": finite(explanation.arrays["base_values"]),
@@ -56,6 +57,11 @@ def row_arrays(explanation: Explanation, kept: np.ndarray) -> dict[str, Any]:
         "verdict": [str(v) for v in arrays.get("verdict", blank)[kept if "verdict" in arrays else ...]],
         "reason": [str(r) for r in arrays.get("reason", blank)[kept if "reason" in arrays else ...]],
     }
+
+
+def shares(attribution: str) -> bool:
+    """Whether the values share out f(x) - E f, or measure each feature by itself."""
+    return attribution not in ("sensitivity", "scaled", "effect")
 
 
 def _linear(explanation: Explanation) -> bool:

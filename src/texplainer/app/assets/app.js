@@ -32,7 +32,6 @@ TX.latest = (work) => {
 TX.explorer = (about) => {
   const state = { row: 0, output: 0, cells: {}, own: {}, answer: null, mode: "row", other: Math.min(1, about.rows - 1), explainer: about.others[0], share: 0.05 };
   const kind = Object.fromEntries(about.features.map((feature) => [feature.name, feature]));
-  const slope = (attribution) => ["sensitivity", "scaled"].includes(attribution);
   const message = TX.el("div", { class: "message", id: "message", role: "alert" });
   const complain = (error) => { message.textContent = error ? error.message || String(error) : ""; };
   const outputName = () => { const name = about.outputs[state.output]; return about.scale === "raw" ? name : `${about.scale} of ${/^\d+$/.test(name) ? "class " : ""}${name}`; };
@@ -85,7 +84,7 @@ TX.explorer = (about) => {
     if (!state.answer) return TX.el("p");
     const list = items(state.answer, state.cells);
     if (!numeric(list)) return nothing(state.answer);
-    return TX.waterfall(width, TX.fold(list, 14), { base: one(state.answer.base), prediction: one(state.answer.predictions), shares: !slope(about.attribution) });
+    return TX.waterfall(width, TX.fold(list, 14), { base: one(state.answer.base), prediction: one(state.answer.predictions), shares: about.shares });
   });
   const show = () => {
     const { answer } = state, f = one(answer.predictions), g = answer.surrogate ? one(answer.surrogate) : null;

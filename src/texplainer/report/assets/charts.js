@@ -110,7 +110,7 @@ TX.waterfall = (width, items, { base, prediction, shares, pick = null }) => {
     row.append(TX.svg("text", { class: right ? "" : "end", x: at(line.end) + (right ? 6 + beyond : -6 - beyond), y: y + 17 }, TX.number(line.value, true)));
     frame.svg.append(row);
   });
-  const words = `${shares ? "f(x)" : "g(x)"} = ${TX.number(end)}`;
+  const words = `${shares ? "f(x)" : "E f + Σφ"} = ${TX.number(end)}`;
   frame.svg.append(TX.landmark(at(end), ROW - 9, words, width));
   frame.svg.append(TX.landmark(at(base), (lines.length + 1) * ROW + 18, `E f(X) = ${TX.number(base)}`, width));
   return frame.svg;

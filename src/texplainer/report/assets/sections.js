@@ -12,7 +12,7 @@ TX.sections.explanation = (part, open = null) => {
   const data = part.data.map(TX.column);
   const shares = data.map(TX.ranks);
   const state = { output: 0, row: 0, feature: 0 };
-  const slope = ["sensitivity", "scaled"].includes(part.attribution);
+  const slope = !part.shares;
   const label = (r) => (part.kept ? part.kept[r] : r);
   const cell = (array, r, f) => array[(r * features + f) * outputs + state.output];
   const prediction = (r) => predictions[r * outputs + state.output];

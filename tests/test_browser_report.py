@@ -1,0 +1,146 @@
+"""The report in a real Chromium: from disk, without network, hover, sort, filter, outputs, dark, print."""
+
+from __future__ import annotations
+
+import json
+
+import chromium
+import numpy as np
+import pytest
+from plot_subjects import categorical, made
+from test_report import EVIL, evaluation
+
+from texplainer import report
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(chromium.found() is None, reason="Chromium is not installed"),
+]
+ROWS = "[...document.querySelectorAll('section.explanation tbody tr.pickable')]"
+NAMES = (EVIL, "income", "größe", "$x$", "e", "a_very_long_feature_name_that_never_ends")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    running = chromium.Browser(str(tmp_path_factory.mktemp("profile")))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    explanation = made(outputs=("yes", "no"), names=NAMES)
+    path = report.write({EVIL: explanation, "scores": evaluation()}, tmp_path / "report.html")
+    page = browser.page()
+    page.open(path.as_uri(), "document.querySelectorAll('svg.chart .bar').length > 10")
+    yield page, explanation, path
+    assert page.complaints() == []
+    assert page.requests() == [path.as_uri()]  # itself and nothing else
+    assert page.run("window.hacked") is None
+
+
+def bars(page, holder):
+    script = f"[...document.querySelectorAll('{holder} .bar')].map(b => [Number(b.dataset.value), b.getBoundingClientRect().width])"
+    return np.array(page.run(script))
+
+
+def test_it_draws_the_numbers(opened):
+    page, explanation, _ = opened
+    found = bars(page, ".bars")
+    mean = np.sort(np.abs(explanation[..., "yes"].values).mean(axis=0))[::-1]
+    np.testing.assert_allclose(found[:, 0], mean, rtol=1e-6)
+    np.testing.assert_allclose(found[:, 1] / found[0, 1], mean / mean[0], atol=0.02)
+    assert page.run("document.querySelector('h2').textContent") == EVIL
+
+
+def test_hovering_a_bar_shows_its_value(opened):
+    page, explanation, _ = opened
+    page.hover(".row .bar-row")
+    words = page.until("document.querySelector('#tip.shown') && document.querySelector('#tip').textContent")
+    row = explanation[..., "yes"][0]
+    strongest = int(np.argmax(np.abs(row.values)))
+    assert words.startswith(explanation.feature_names[strongest]) and "slope" in words
+
+
+def test_columns_sort_both_ways(opened):
+    page, explanation, _ = opened
+    column = "document.querySelectorAll('section.explanation thead')[0].querySelectorAll('button')[1]"
+    for direction, order in (("descending", -1), ("ascending", 1)):
+        page.run(f"{column}.click()")
+        assert page.run(f"{column}.parentNode.getAttribute('aria-sort')") == direction
+        shown = [int(text) for text in page.run(f"{ROWS}.map(r => r.cells[0].textContent)")]
+        predictions = explanation[..., "yes"].predictions[shown]
+        assert np.all(np.diff(predictions) * order >= 0) and len(shown) == 40
+
+
+def test_rows_are_filtered_by_word_and_by_value(opened):
+    page, explanation, _ = opened
+
+    def matching(words):
+        script = f"""(() => {{ const f = document.querySelector('input[type=search]'); f.value = {json.dumps(words)};
+            f.dispatchEvent(new Event('input')); return {ROWS}.map(r => Number(r.cells[0].textContent)); }})()"""
+        return page.run(script)
+
+    assert matching("fragile") == [3, 23]
+    assert matching("income > 0.5") == np.nonzero(explanation.data[:, 1] > 0.5)[0].tolist()
+    assert matching("no such thing") == []
+    assert len(matching("")) == 40
+
+
+def test_picking_a_row_and_an_output_redraws_the_waterfall(opened):
+    page, explanation, _ = opened
+    page.run(f"{ROWS}[3].click()")
+    chips = page.run("document.querySelector('.row').parentNode.querySelector('.chip').textContent")
+    assert chips == "fragile: kink in 'age'"
+    np.testing.assert_allclose(
+        bars(page, ".row")[:, 0], sorted(explanation.values[3, :, 0], key=abs, reverse=True), rtol=1e-5
+    )
+    picker = "document.querySelector('select[aria-label=output]')"
+    page.run(f"{picker}.selectedIndex = 1; {picker}.dispatchEvent(new Event('change'))")
+    np.testing.assert_allclose(
+        bars(page, ".row")[:, 0], sorted(explanation.values[3, :, 1], key=abs, reverse=True), rtol=1e-5
+    )
+
+
+def test_the_evaluation_sorts_and_changes_its_metric(opened):
+    page, _, _ = opened
+    before = bars(page, ".boxes")
+    picker = "document.querySelector('select[aria-label=metric]')"
+    page.run(f"{picker}.selectedIndex = 1; {picker}.dispatchEvent(new Event('change'))")
+    after = bars(page, ".boxes")
+    np.testing.assert_allclose(after[0, 0], np.median(evaluation().scores[0, 1]), rtol=1e-6)
+    assert len(before) == 2 and len(after) == 3  # one explainer has no first metric
+
+
+def test_dark_and_print(opened):
+    page, _, _ = opened
+    back = "getComputedStyle(document.body).backgroundColor"
+    page.media(prefers_color_scheme="light")
+    light = page.run(back)
+    page.media(prefers_color_scheme="dark")
+    assert page.run(back) != light
+    pdf = page.send("Page.printToPDF", printBackground=True)["data"]
+    assert len(pdf) > 10_000
+
+
+def test_it_fits_a_phone(opened):
+    page, _, _ = opened
+    page.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
+    page.until("document.querySelector('.bars svg').getBoundingClientRect().width < 400")
+    assert page.run("document.documentElement.scrollWidth") <= 400
+
+
+def test_text_columns_and_undefined_rows_are_shown(browser, tmp_path):
+    broken = made(rows=4)
+    broken.arrays["values"][1] = np.nan
+    broken.arrays["verdict"][:] = ["stable", "undefined", "stable", "stable"]
+    page = browser.page()
+    path = report.write({"text": categorical(), "broken": broken}, tmp_path / "r.html")
+    page.open(path.as_uri(), "document.querySelectorAll('svg.chart').length >= 4")
+    page.run(
+        "document.querySelectorAll('section.explanation')[1].querySelectorAll('tbody tr.pickable')[1].click()"
+    )
+    assert "no attributions" in page.run("document.querySelectorAll('.row')[1].textContent")
+    picker = "document.querySelector('select[aria-label=feature]')"
+    page.run(f"{picker}.selectedIndex = 1; {picker}.dispatchEvent(new Event('change'))")
+    assert page.complaints() == []
