@@ -114,6 +114,12 @@ def test_names_are_text(opened):
     )
 
 
+def test_it_fits_a_phone(opened):
+    opened.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
+    opened.until("document.querySelector('#bars svg').getBoundingClientRect().width < 400")
+    assert opened.run("document.documentElement.scrollWidth") <= 400
+
+
 def test_two_tabs_do_not_disturb_each_other(browser, address):
     one, two = browser.page(), browser.page()
     for page in (one, two):

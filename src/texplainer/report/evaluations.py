@@ -54,7 +54,7 @@ def boxes(scores: np.ndarray) -> list[list[Any]]:
 
 def facts(evaluation: Any) -> list[tuple[str, str]]:
     """What was run, for the record."""
-    found = {str(k): str(v) for k, v in evaluation.settings.items() if v not in (None, "")}
+    found = {str(k): str(v) for k, v in evaluation.settings.items() if v not in (None, "", [], ())}
     found |= {f"seconds, {name}": f"{seconds:.3g}" for name, seconds in evaluation.timing.items()}
     for name, seconds, spent in zip(
         evaluation.explainers, evaluation.seconds, evaluation.evaluations, strict=True

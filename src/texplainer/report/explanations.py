@@ -81,7 +81,7 @@ def importance(explanation: Explanation) -> dict[str, Any]:
 
 def facts(explanation: Explanation) -> list[tuple[str, str]]:
     """What was run, for the record."""
-    found = {str(k): str(v) for k, v in explanation.settings.items() if v not in (None, "")}
+    found = {str(k): str(v) for k, v in explanation.settings.items() if v not in (None, "", [], ())}
     # what was chosen stands before what was asked for ("auto")
     chosen = {
         "engine": explanation.engine,
