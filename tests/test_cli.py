@@ -153,6 +153,19 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
     assert run("verify", out, "--model", "model.skops", "--data", "data.csv") == 0
 
 
+def test_the_choices_are_those_of_the_tables() -> None:
+    from texplainer.attribution import ATTRIBUTIONS
+    from texplainer.gradients import ENGINES
+    from texplainer.prediction import SCALES
+
+    command = group.get_command(click.Context(group), "explain")
+    assert command is not None
+    offered = {p.name: set(p.type.choices) for p in command.params if isinstance(p.type, click.Choice)}
+    assert offered["attribution"] == {"auto", *ATTRIBUTIONS}
+    assert offered["engine"] == {"auto", *ENGINES}
+    assert offered["scale"] == set(SCALES)
+
+
 def test_one_row_is_drawn_with_bars(capsys: Any) -> None:
     assert run("explain", "model.skops", "data.csv", "--row", "17", "--top", "3") == 0
     said = capsys.readouterr().out

@@ -37,6 +37,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("name", model_shelf.SHELF)
 def test_every_model_format_gives_the_values_of_the_python_api(shelf: Any, name: str) -> None:
+    """In a process of its own each, for the whole way from the shell to the file."""
     folder, models = shelf
     extra = model_shelf.SHELF[name][1]
     out = f"{name.replace(':', '_')}.parquet"
@@ -66,6 +67,22 @@ def test_every_table_format_in_and_out_gives_the_same_values(
     loaded = files.load(result)
     assert same_bits(loaded.values, expected.values)
     assert same_bits(loaded.predictions, expected.predictions)
+
+
+@pytest.mark.parametrize("engine", ["auto", "finite-difference"])
+def test_streaming_in_many_blocks_changes_no_bit(shelf: Any, tmp_path: Path, engine: str, capfd: Any) -> None:
+    folder, models = shelf
+    words = ["explain", str(folder / "model.skops"), str(folder / "data.csv"), "-o", str(tmp_path / "x.npz")]
+    assert run([*words, "--engine", engine, "--batch-rows", "64"]) == 0
+    X = model_shelf.features()[0]
+    whole = tx.TExplainer(models["model.skops"], X, engine=engine, batch_rows=64)
+    assert whole._block <= 64 < len(X)
+    expected = whole(X)
+    for name, array in files.load(tmp_path / "x.npz").arrays.items():
+        assert array.dtype == expected.arrays[name].dtype
+        assert array.tolist() == expected.arrays[name].tolist() or same_bits(array, expected.arrays[name]), (
+            name
+        )
 
 
 def run(words: list[str]) -> int:

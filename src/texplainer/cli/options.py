@@ -70,14 +70,23 @@ _EXPLAINER = (
     ),
     click.option(
         "--attribution",
-        type=click.Choice(["auto", "sensitivity", "scaled", "effect", "contribution", "integrated"]),
+        type=click.Choice(
+            ["auto", "sensitivity", "scaled", "effect", "contribution", "integrated", "additive"]
+        ),
         default="auto",
+        help="How the gradient becomes values.",
     ),
     click.option(
         "--categorical",
         multiple=True,
         callback=_categorical,
         help="NAME of a column with categories, or NAME=COLUMN,COLUMN for one-hot columns; may be repeated.",
+    ),
+    click.option(
+        "--category-neighbours",
+        type=click.IntRange(0),
+        default=0,
+        help="Weigh levels by the rows nearest to x instead of all.",
     ),
     click.option("--bounds", default="background", callback=_bounds, help="background, none or LOW,HIGH."),
     click.option("--batch-rows", type=click.IntRange(1), default=None, help="Most rows a call of the model."),
@@ -117,7 +126,13 @@ def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments for TExplainer among a command's, without those left alone."""
     from texplainer.streams import OPTIONS
 
-    defaults = {"bounds": "background", "output": None, "categorical": None, "batch_rows": None}
+    defaults = {
+        "bounds": "background",
+        "output": None,
+        "categorical": None,
+        "batch_rows": None,
+        "category_neighbours": 0,
+    }
     return {
         name: value
         for name, value in arguments.items()
