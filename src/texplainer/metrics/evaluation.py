@@ -166,11 +166,11 @@ class Evaluation:
         ties = np.random.default_rng(0).random((rows, features))
         out = np.full((count, count), np.nan)
         for i in range(count):
-            for j in range(count):
+            for j in range(i, count):
                 both = np.isfinite(self.values[[i, j]]).all(axis=(0, 2))
                 if both.any():
                     pair = self.values[i, both], self.values[j, both]
-                    out[i, j] = AGREEMENTS[kind](*pair, ties[both], k).mean()
+                    out[i, j] = out[j, i] = AGREEMENTS[kind](*pair, ties[both], k).mean()
         return out
 
     # ---------------------------------------------------------------- showing and keeping

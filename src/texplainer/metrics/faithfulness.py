@@ -192,14 +192,15 @@ def infidelity(expected: Array, response: Array, *, convention: str = "normalise
     response : f(x) - f(x - I), (rows, perturbations).
     convention : "normalised" divides by the mean of response^2 over all rows, so that explanations of zeros
         score 1 on average (a row's own mean may vanish where the model is flat); "plain" does not;
-        "rescaled" first multiplies each row's e by its best factor, as Captum's normalize=True.
+        "rescaled" first multiplies each row's e by its best factor, as Captum's normalize=True;
+        "scale-free" does both, and so judges the direction of e alone.
     """
-    if convention == "rescaled":
+    if convention in ("rescaled", "scale-free"):
         power = np.mean(expected**2, axis=1)
         factor = np.mean(expected * response, axis=1) / np.where(power > 0, power, 1.0)
         expected = factor[:, None] * expected
     error = np.mean((expected - response) ** 2, axis=1)
-    if convention != "normalised":
+    if convention in ("plain", "rescaled"):
         return error
     power = np.mean(response**2)
     return error / (power if power > 0 else np.nan)

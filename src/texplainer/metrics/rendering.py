@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from texplainer.errors import InputError
+from texplainer.signatures import Array
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation
@@ -39,15 +41,14 @@ def render(evaluation: Evaluation, columns: list[int] | None, style: str) -> Any
     if style not in STYLES:
         raise InputError(f"style={style!r} is unknown; expected one of {', '.join(STYLES)}.")
     chosen = list(range(len(evaluation.columns))) if columns is None else columns
-    blocks = []
+    blocks, numbers = [], (evaluation.summary(), evaluation.best())
     for family in dict.fromkeys(evaluation.columns[j].family for j in chosen):
         own = [j for j in chosen if evaluation.columns[j].family == family]
-        blocks += [_block(evaluation, own[i : i + WIDEST]) for i in range(0, len(own), WIDEST)]
+        blocks += [_block(evaluation, own[i : i + WIDEST], *numbers) for i in range(0, len(own), WIDEST)]
     return STYLES[style](blocks, footnotes(evaluation))
 
 
-def _block(evaluation: Evaluation, chosen: list[int]) -> Block:
-    summary, best = evaluation.summary(), evaluation.best()
+def _block(evaluation: Evaluation, chosen: list[int], summary: Array, best: NDArray[np.bool_]) -> Block:
     ranked, controls = [], []
     for i, name in enumerate(evaluation.explainers):
         cells = [(number(summary[i, j]), bool(best[i, j])) for j in chosen]

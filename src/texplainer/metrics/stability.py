@@ -156,7 +156,7 @@ def normwise_stability(
 ) -> Scores:
     """RIS*, ROS*: relative change of the whole vector over the root-mean-square change in units of `spread`.
 
-    No single near-zero attribution can blow it up, and a step below `tau_basis` spreads counts as that. A row's
+    No single near-zero attribution can blow it up; a step below `tau_basis` spreads counts as that. A row's
     score is its worst neighbour's; the parts are the median, 95th percentile and maximum over rows.
     """
     size = np.linalg.norm(values, axis=-1)  # (rows,)

@@ -45,6 +45,7 @@ def lime(
         feature_names=list(schema.names),
         categorical_features=sorted(schema.levels) or None,
         discretize_continuous=discretize,
+        feature_selection="none",  # all are kept: a search for the best costs time for nothing
         random_state=np.random.RandomState(0 if seed is None else seed),
     )
 
