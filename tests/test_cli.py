@@ -220,7 +220,8 @@ def execute(line: str) -> None:
     if words[0] == "texplainer":
         assert run(*words[1:]) == 0, line
     else:
-        subprocess.run([sys.executable, *words[1:]], check=True, capture_output=True)
+        program = sys.executable if words[0] == "python" else words[0]
+        subprocess.run([program, *words[1:]], check=True, capture_output=True)
 
 
 def test_serve_answers_until_it_is_interrupted(folder: Path) -> None:
@@ -250,19 +251,25 @@ def answers(address: str) -> int:
     raise AssertionError(f"{address} does not answer")
 
 
-def readme_commands() -> list[str]:
-    text = (Path(__file__).parents[1] / "README.md").read_text()
+def commands_of(page: str) -> list[str]:
+    """The lines of a page's shell blocks that are ours to run; `no-test` in a comment leaves one out."""
+    text = (Path(__file__).parents[1] / page).read_text()
     blocks = re.findall(r"(<!-- no-test -->\s*)?```bash\n(.*?)```", text, re.DOTALL)
     lines = [line.strip() for skip, block in blocks if not skip for line in block.splitlines()]
-    return [line for line in lines if line.startswith(("texplainer ", "python ")) and "# no-test" not in line]
+    ours = ("texplainer ", "python ", "openssl ")
+    return [line for line in lines if line.startswith(ours) and "no-test" not in line]
 
 
-def test_every_command_of_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pages", [("README.md",), ("docs/cli.md", "docs/audit.md")])
+def test_every_command_of_the_readme_and_the_guides_works(
+    pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    commands = readme_commands()
-    assert commands
-    for line in commands:
-        execute(line)
+    for page in pages:
+        commands = commands_of(page)
+        assert commands
+        for line in commands:
+            execute(line)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -59,6 +59,8 @@ def command(model: str, data: str, out: str | None, kind: str, row: int | None, 
             raise click.UsageError("--row and --format table draw one row; leave -o out.")
         return _draw(model, data, row or 0, arguments)
     if out.endswith("/") or Path(out).is_dir() or arguments["on"] or arguments["scheduler"]:
+        if arguments["sign"]:
+            raise click.UsageError("--sign signs one result file; a folder of shards has a manifest instead.")
         return _run(model, data, out, arguments)
     return _save(model, data, out, arguments)
 

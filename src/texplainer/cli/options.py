@@ -143,17 +143,19 @@ def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
 def job_from(model: str, data: str, arguments: dict[str, Any]) -> Any:
     """Prepare what a command's arguments describe, with a plain warning about pickles."""
     from texplainer import model_files, streams
+    from texplainer.cli.waiting import waiting
 
     if arguments["allow_pickle"] and model.lower().endswith(tuple(model_files.UNSAFE)):
         click.echo(
             f"texplainer: warning: --allow-pickle: opening {model} runs any code its author put in.", err=True
         )
     consent = model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
-    return streams.prepare(
-        model,
-        data,
-        background=arguments["background"],
-        consent=consent,
-        drop=arguments["drop"],
-        options=chosen(arguments),
-    )
+    with waiting(f"looking through {data}"):
+        return streams.prepare(
+            model,
+            data,
+            background=arguments["background"],
+            consent=consent,
+            drop=arguments["drop"],
+            options=chosen(arguments),
+        )

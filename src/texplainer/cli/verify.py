@@ -36,19 +36,21 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     reported, not failed. Leaves with exit code 1 if the result is different.
     """
     from texplainer import model_files, verification
+    from texplainer.cli.waiting import waiting
 
     if arguments["drop"]:
         raise click.UsageError("--drop is recorded in the result; leave it out.")
-    check = verification.verify(
-        result,
-        model,
-        data,
-        background=arguments["background"],
-        consent=model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"]),
-        rows=arguments["rows"],
-        tolerance=arguments["tolerance"],
-        public_key=arguments["public_key"],
-    )
+    with waiting(f"recomputing {result}"):
+        check = verification.verify(
+            result,
+            model,
+            data,
+            background=arguments["background"],
+            consent=model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"]),
+            rows=arguments["rows"],
+            tolerance=arguments["tolerance"],
+            public_key=arguments["public_key"],
+        )
     counts = ", ".join(f"{number} {word}" for word, number in check.counts.items())
     click.echo(f"{check.verdict}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
     for failure in check.failures:
