@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from texplainer import TExplainer, folds
-from texplainer.categorical import learn
+from texplainer.category_columns import learn
 from texplainer.encoders import encoded_columns
 from texplainer.errors import InputError
 from texplainer.metrics.features import features_of
@@ -241,7 +241,8 @@ BAD = {
     "an unknown word": ({"job": "ordered"}, "'job': 'ordered'; expected a list of columns or one of nominal"),
     "an empty group": ({"G": []}, "group 'G' is empty"),
     "an unknown member": ({"G": ["job", "jop"]}, "'jop' is not in the table"),
-    "text as a number": ({"word": "numeric"}, "hold text and cannot be numeric"),
+    "text as a number": ({"word": "numeric"}, "hold text or a category dtype, not numbers"),
+    "a group named like a column": ({"age": ["job", "grade"]}, "'age' has the name of a column outside it"),
     "a column in two groups": ({"G": ["job", "grade"], "H": ["grade"]}, "'grade' stands in two groups"),
 }
 

@@ -1,4 +1,4 @@
-"""Categorical features: which they are, and how they enter an explanation.
+"""Categorical features: how they enter an explanation.
 
 Text, category dtypes, columns the model encodes, and groups of one-hot columns are all one column of codes
 inside texplainer (`frames`, `folds`). Their attributions come from what each level would do: by swapping it
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from texplainer import frames, gradients, induction, swaps
+from texplainer import gradients, induction, swaps
 from texplainer.background import Background
-from texplainer.encoders import encoded_columns
+from texplainer.category_columns import features_of
 from texplainer.errors import InputError
 from texplainer.explanation import CATEGORY, CategoryEffects
-from texplainer.folds import Fold, detect
+from texplainer.folds import Fold
 from texplainer.frames import Schema
 from texplainer.gradients import Engine, Gradient, Settings
 from texplainer.prediction import Predictor
@@ -31,111 +31,6 @@ from texplainer.swaps import SHARES, Feature, swap_of
 METHODS = ("swaps", "induction", "target")
 #: rows, f(rows) -> for every feature (rows, levels, outputs): f with the level - f
 Effects = Callable[[Array, Array], list[Array]]
-
-
-def learn(
-    background: Any,
-    feature_names: Sequence[str] | None,
-    categorical: Sequence[Any] | Mapping[str, Any] | None,
-    model: Any,
-    training: Any = None,
-) -> tuple[Schema, Array, dict[str, str]]:
-    """Learn a background's schema with its categories, read it, and say why each feature is categorical.
-
-    `categorical` is None (found by dtype, by the model's own encoders and by one-hot structure), the
-    columns that hold categories, or a mapping: a group of one-hot columns by its name, or "nominal",
-    "ordinal", "numeric" for a column. Text and category dtypes are always categories. Where there is a
-    `training` table the levels are learnt from it: it may hold some the background does not.
-    """
-    source = background if training is None else training
-    names = frames.names_of(source, feature_names)
-    wishes = _wishes(categorical, names)
-    coded = [n for n, wish in wishes.items() if wish in ("nominal", "ordinal", "declared")]
-    encoded = encoded_columns(model, names) if categorical is None else ()
-    schema, rows = frames.learn(source, feature_names, (*coded, *encoded))
-    schema = _with_wishes(schema, wishes)
-    why = {}
-    for j in schema.levels:
-        name = schema.names[j]
-        seen = "encoded by the model" if name in encoded else "seen by its dtype"
-        why[name] = "declared" if name in coded else seen
-    groups = {n: _columns(n, wish, names) for n, wish in wishes.items() if not isinstance(wish, str)}
-    members = [c for columns in groups.values() for c in columns]
-    twice = [names[c] for c in sorted(set(members)) if members.count(c) > 1]
-    if twice:
-        raise InputError(f"the column {twice[0]!r} stands in two groups of categorical=; leave it in one.")
-    why |= dict.fromkeys(groups, "declared")
-    if categorical is None:
-        groups = detect(schema.names, rows, schema.named or feature_names is not None)
-        why |= dict.fromkeys(groups, "one-hot columns found in the background")
-    if groups:
-        schema, rows = schema.folded(groups, rows)
-    if training is not None:
-        rows = schema.read(background)
-    return schema, rows, {name: why[name] for j, name in enumerate(schema.names) if j in schema.levels}
-
-
-def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
-    """Read `categorical` as {column: word} and {group: columns}."""
-    if categorical is None:
-        return {}
-    if isinstance(categorical, str):
-        categorical = [categorical]
-    if not isinstance(categorical, Mapping):
-        return {_column(c, names): "declared" for c in categorical}
-    words = ("nominal", "ordinal", "numeric")
-    wrong = [f"{n!r}: {w!r}" for n, w in categorical.items() if isinstance(w, str) and w not in words]
-    if wrong:
-        raise InputError(
-            f"categorical has {', '.join(wrong)}; expected a list of columns or one of {', '.join(words)}."
-        )
-    return {_column(n, names) if isinstance(w, str) else str(n): w for n, w in categorical.items()}
-
-
-def _column(column: Any, names: Sequence[str]) -> str:
-    if isinstance(column, (int, np.integer)) and str(column) not in names and 0 <= column < len(names):
-        return names[int(column)]
-    if str(column) not in names:
-        raise InputError(f"categorical column {column!r} is not in the table; it has {frames.some(names)}.")
-    return str(column)
-
-
-def _columns(group: str, columns: Sequence[Any], names: Sequence[str]) -> tuple[int, ...]:
-    if not len(columns):
-        raise InputError(f"the categorical group {group!r} is empty; give the names of its one-hot columns.")
-    return tuple(names.index(_column(c, names)) for c in columns)
-
-
-def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
-    """Let the user's word on order and numbers stand over what was found."""
-    at = {name: j for j, name in enumerate(schema.names)}
-    ordinal = set(schema.ordinal) | {at[n] for n, wish in wishes.items() if wish == "ordinal"}
-    ordinal -= {at[n] for n, wish in wishes.items() if wish == "nominal"}
-    numeric = {at[n] for n, wish in wishes.items() if wish == "numeric"}
-    text = [schema.names[j] for j in numeric if any(isinstance(v, str) for v in schema.levels.get(j, ()))]
-    if text:
-        raise InputError(
-            f"the columns {text} hold text and cannot be numeric; leave them out of categorical=."
-        )
-    bare = {j: own for j, own in schema.levels.items() if j not in numeric}
-    return replace(schema, levels=bare, ordinal=frozenset(ordinal & set(bare)))
-
-
-def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tuple[Feature, ...]:
-    """Describe the categorical features by what the background holds of them."""
-    found = []
-    for j, levels in sorted(schema.levels.items()):
-        codes, counts = np.unique(background[:, j], return_counts=True)  # one NaN, last
-        held = tuple(None if np.isnan(c) else levels[int(c)] for c in codes)
-        positions = None
-        if j in schema.ordinal:
-            numbers = all(isinstance(level, (int, float)) for level in levels)
-            positions = np.array(levels if numbers else range(len(levels)), dtype=float)
-        found.append(Feature(names[j], j, held, codes, counts / counts.sum(), positions))
-    return tuple(found)
-
-
-# ---------------------------------------------------------------- their part of an explanation
 
 
 @dataclass(frozen=True)

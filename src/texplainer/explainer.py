@@ -17,7 +17,7 @@ import numpy as np
 from texplainer import attribution as attributions
 from texplainer import background as backgrounds
 from texplainer import categorical as categories
-from texplainer import diagnostics, gradients, prediction
+from texplainer import category_columns, diagnostics, gradients, prediction
 from texplainer.assembly import Assembly, of_predicted_class
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explanation import Explanation
@@ -105,7 +105,7 @@ class TExplainer:
         if self.attribution not in attributions.ATTRIBUTIONS:
             known = ", ".join(attributions.ATTRIBUTIONS)
             raise InputError(f"attribution={attribution!r} is unknown; expected 'auto' or one of {known}.")
-        schema, rows, self._why = categories.learn(
+        schema, rows, self._why = category_columns.learn(
             background, feature_names, categorical, model, training and training[0]
         )
         backgrounds.check(rows, schema)

@@ -158,7 +158,7 @@ def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str
         if _one_hot(rows, columns):
             shared = set.intersection(*(set(_prefixes(names[j])) for j in columns))
             name = _bare(max(shared, key=len))
-            if name not in found:
+            if name not in found and name not in names:
                 found[name] = columns
                 taken.update(columns)
     return found

@@ -1,0 +1,129 @@
+"""Which features are categorical: found by dtype, by the model's encoders and by structure, or declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from texplainer import frames
+from texplainer.encoders import encoded_columns
+from texplainer.errors import InputError
+from texplainer.folds import detect
+from texplainer.frames import Schema
+from texplainer.signatures import Array
+from texplainer.swaps import Feature
+
+Groups = dict[str, tuple[int, ...]]
+
+
+def learn(
+    background: Any,
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[Any] | Mapping[str, Any] | None,
+    model: Any,
+    training: Any = None,
+) -> tuple[Schema, Array, dict[str, str]]:
+    """Learn a background's schema with its categories, read it, and say why each feature is categorical.
+
+    `categorical` is None (found by dtype, by the model's own encoders and by one-hot structure), the
+    columns that hold categories, or a mapping: a group of one-hot columns by its name, or "nominal",
+    "ordinal", "numeric" for a column. Text and category dtypes are always categories. Where there is a
+    `training` table the levels are learnt from it: it may hold some the background does not.
+    """
+    source = background if training is None else training
+    names = frames.names_of(source, feature_names)
+    wishes = _wishes(categorical, names)
+    declared = {n: "declared" for n, wish in wishes.items() if wish in ("nominal", "ordinal", "declared")}
+    encoded = dict.fromkeys(
+        encoded_columns(model, names) if categorical is None else (), "encoded by the model"
+    )
+    schema, rows = frames.learn(source, feature_names, (*declared, *encoded))
+    schema = _with_wishes(schema, wishes)
+    groups = _groups(wishes, names)
+    reasons = encoded | declared | dict.fromkeys(groups, "declared")
+    if categorical is None:
+        groups = detect(schema.names, rows, schema.named or feature_names is not None)
+        reasons |= dict.fromkeys(groups, "one-hot columns found in the background")
+    if groups:
+        schema, rows = schema.folded(groups, rows)
+    if training is not None:
+        rows = schema.read(background)
+    found = [schema.names[j] for j in sorted(schema.levels)]
+    return schema, rows, {name: reasons.get(name, "seen by its dtype") for name in found}
+
+
+def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
+    """Read `categorical` as {column: word} and {group: columns}."""
+    if categorical is None:
+        return {}
+    if isinstance(categorical, str):
+        categorical = [categorical]
+    if not isinstance(categorical, Mapping):
+        return {_column(c, names): "declared" for c in categorical}
+    words = ("nominal", "ordinal", "numeric")
+    wrong = [f"{n!r}: {w!r}" for n, w in categorical.items() if isinstance(w, str) and w not in words]
+    if wrong:
+        raise InputError(
+            f"categorical has {', '.join(wrong)}; expected a list of columns or one of {', '.join(words)}."
+        )
+    return {_column(n, names) if isinstance(w, str) else str(n): w for n, w in categorical.items()}
+
+
+def _column(column: Any, names: Sequence[str]) -> str:
+    if isinstance(column, (int, np.integer)) and str(column) not in names and 0 <= column < len(names):
+        return names[int(column)]
+    if str(column) not in names:
+        raise InputError(f"categorical column {column!r} is not in the table; it has {frames.some(names)}.")
+    return str(column)
+
+
+def _groups(wishes: Mapping[str, Any], names: Sequence[str]) -> Groups:
+    """Read the declared groups, and refuse what cannot be folded."""
+    groups: Groups = {}
+    taken: dict[int, str] = {}
+    for group, wish in wishes.items():
+        if isinstance(wish, str):
+            continue
+        columns = groups[group] = tuple(names.index(_column(c, names)) for c in wish)
+        if not columns:
+            raise InputError(f"the categorical group {group!r} is empty; give its one-hot columns' names.")
+        twice = [names[c] for c in columns if taken.setdefault(c, group) != group]
+        if twice:
+            raise InputError(
+                f"the column {twice[0]!r} stands in two groups of categorical=; leave it in one."
+            )
+        if group in names and names.index(group) not in columns:
+            raise InputError(f"the group {group!r} has the name of a column outside it; name it otherwise.")
+    return groups
+
+
+def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
+    """Let the user's word on order and numbers stand over what was found."""
+    at = {name: j for j, name in enumerate(schema.names)}
+    ordinal = set(schema.ordinal) | {at[n] for n, wish in wishes.items() if wish == "ordinal"}
+    ordinal -= {at[n] for n, wish in wishes.items() if wish == "nominal"}
+    numeric = {at[n] for n, wish in wishes.items() if wish == "numeric"}
+    coded = [schema.names[j] for j in numeric if schema.levels.get(j, (False, True)) != (False, True)]
+    if coded:
+        raise InputError(
+            f"the columns {coded} hold text or a category dtype, not numbers; convert them first."
+        )
+    bare = {j: own for j, own in schema.levels.items() if j not in numeric}
+    return replace(schema, levels=bare, ordinal=frozenset(ordinal & set(bare)))
+
+
+def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tuple[Feature, ...]:
+    """Describe the categorical features by what the background holds of them."""
+    found = []
+    for j, levels in sorted(schema.levels.items()):
+        codes, counts = np.unique(background[:, j], return_counts=True)  # one NaN, last
+        held = tuple(None if np.isnan(c) else levels[int(c)] for c in codes)
+        positions = None
+        if j in schema.ordinal:
+            numbers = all(isinstance(level, (int, float)) for level in levels)
+            positions = np.array(levels if numbers else range(len(levels)), dtype=float)
+        found.append(Feature(names[j], j, held, codes, counts / counts.sum(), positions))
+    return tuple(found)
