@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from test_execution import KINDS, ROWS, explainer_of, records, results, same, table
+from test_execution import BLOCK, KINDS, ROWS, explainer_of, records, results, same, table
 
 import texplainer as tx
 
@@ -70,17 +70,17 @@ def cluster(request) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cluster_writes_the_same_bytes(cluster, kind, tmp_path):
-    tx.run(explainer_of(kind), table(), tmp_path / "here", shard_rows=1024)
-    report = tx.run(explainer_of(kind), table(), tmp_path / "there", shard_rows=1024, on=cluster, workers=2)
+    tx.run(explainer_of(kind), table(), tmp_path / "here", shard_rows=BLOCK)
+    report = tx.run(explainer_of(kind), table(), tmp_path / "there", shard_rows=BLOCK, on=cluster, workers=2)
     assert report.ok and report.explained == ROWS, str(report)
     assert same(results(tmp_path / "here"), results(tmp_path / "there"))
     assert {r.sha256 for r in records(tmp_path / "here")} == {r.sha256 for r in records(tmp_path / "there")}
 
 
 def test_a_run_moves_between_backends(cluster, tmp_path):
-    tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=1024)
+    tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=BLOCK)
     expected = results(tmp_path)
-    (tmp_path / "part-000001.parquet").unlink()
+    (tmp_path / "part-00000001.parquet").unlink()
     report = tx.run(explainer_of("trees"), table(), tmp_path, on=cluster, workers=2)
     assert report.ok and report.kept == 3 and same(results(tmp_path), expected)
 
@@ -97,7 +97,7 @@ def test_dask_frames_keep_their_order(dask_client, tmp_path):
 def test_ray_datasets_keep_their_order(ray_cluster, tmp_path):
     import ray
 
-    parts = [table()[start : start + 500] for start in range(0, ROWS, 500)]
+    parts = [table()[start : start + 2000] for start in range(0, ROWS, 2000)]
     check_source(ray.data.from_pandas(parts), ray_cluster, tmp_path)
 
 
@@ -107,8 +107,10 @@ def test_spark_frames_keep_their_order(spark_session, tmp_path):
 
 
 def check_source(source: Any, cluster: Any, folder: Path) -> None:
-    tx.run(explainer_of("trees"), table(), folder / "frame", shard_rows=2048)
-    assert tx.run(explainer_of("trees"), source, folder / "own", shard_rows=2048, on=cluster, workers=2).ok
+    tx.run(explainer_of("trees"), table(), folder / "frame", shard_rows=2 * BLOCK)
+    assert tx.run(
+        explainer_of("trees"), source, folder / "own", shard_rows=2 * BLOCK, on=cluster, workers=2
+    ).ok
     assert same(results(folder / "frame"), results(folder / "own"))
     assert tx.run(explainer_of("trees"), source, folder / "own", on=cluster, workers=2).kept == 2
 
@@ -144,7 +146,7 @@ def test_the_model_is_shipped_once_per_worker(cluster, tmp_path):
     (tmp_path / "log").mkdir()
     explainer = tx.TExplainer(Counted(tmp_path / "log"), table(60).to_numpy(), step=1e-3)
     report = tx.run(
-        explainer, table(12 * 1024).to_numpy(), tmp_path / "out", shard_rows=1024, on=cluster, workers=2
+        explainer, table(12 * 512).to_numpy(), tmp_path / "out", shard_rows=512, on=cluster, workers=2
     )
     assert report.ok and report.shards == 12
     arrived = workers_of(tmp_path / "log", "arrived")
@@ -155,7 +157,7 @@ def test_the_model_is_shipped_once_per_worker(cluster, tmp_path):
 def test_a_worker_killed_in_the_middle_costs_nothing(name, request, tmp_path):
     cluster = request.getfixturevalue(name)
     (tmp_path / "log").mkdir()
-    X = table(12 * 1024)
+    X = table(12 * 512)
     explainer = tx.TExplainer(Counted(tmp_path / "log"), X[:60].to_numpy(), step=1e-3)
     killed: list[int] = []
 
@@ -170,10 +172,10 @@ def test_a_worker_killed_in_the_middle_costs_nothing(name, request, tmp_path):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    report = tx.run(explainer, X.to_numpy(), tmp_path / "out", shard_rows=1024, on=cluster, workers=2)
+    report = tx.run(explainer, X.to_numpy(), tmp_path / "out", shard_rows=512, on=cluster, workers=2)
     thread.join()
     assert killed and report.ok and report.explained == len(X), str(report)
-    tx.run(explainer, X.to_numpy(), tmp_path / "quiet", shard_rows=1024)
+    tx.run(explainer, X.to_numpy(), tmp_path / "quiet", shard_rows=512)
     assert same(results(tmp_path / "out"), results(tmp_path / "quiet"))
 
 

@@ -30,7 +30,8 @@ from texplainer.execution import fingerprint, manifest, plan, shards, ship, work
 from texplainer.execution.sources import Stream, open_files
 
 NAMES = ["a", "b", "c", "d"]
-ROWS = 3300  # three blocks and a short one
+BLOCK = plan.BLOCKS[True]
+ROWS = 3 * BLOCK + 700  # three blocks and a short one
 
 
 def table(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
@@ -80,8 +81,8 @@ def records(folder: Path) -> list[work.Record]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_do_not_depend_on_the_shard_size(kind, tmp_path):
     explainer, X = explainer_of(kind), table()
-    reports = [tx.run(explainer, X, tmp_path / str(n), shard_rows=n) for n in (1, 1500, 10**6)]
-    assert [r.shards for r in reports] == [4, 2, 1]
+    reports = [tx.run(explainer, X, tmp_path / str(n), shard_rows=n) for n in (1, BLOCK + 1, 10**6)]
+    assert [r.shards for r in reports] == ([26, 3, 1] if kind == "black box" else [4, 2, 1])
     assert all(r.ok and r.rows == r.explained == ROWS for r in reports)
     first, second, third = (results(r.destination) for r in reports)
     assert same(first, second) and same(first, third)
@@ -90,10 +91,10 @@ def test_values_do_not_depend_on_the_shard_size(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_is_a_plain_loop_over_blocks(kind, tmp_path):
     explainer, X = explainer_of(kind), table()
-    tx.run(explainer, X, tmp_path, shard_rows=2000)
-    explainer = ship.rebuilt(explainer)
+    tx.run(explainer, X, tmp_path, shard_rows=2 * BLOCK)
+    explainer, size = ship.rebuilt(explainer), plan.BLOCKS[explainer.engine.exact]
     with work.one_thread():
-        parts = [explainer(X[i : i + plan.BLOCK]) for i in range(0, ROWS, plan.BLOCK)]
+        parts = [explainer(X[i : i + size]) for i in range(0, ROWS, size)]
     found = results(tmp_path)
     for j, name in enumerate(NAMES):
         loop = np.concatenate([part.values[:, j] for part in parts])
@@ -106,19 +107,20 @@ def test_a_run_is_a_plain_loop_over_blocks(kind, tmp_path):
 def test_processes_write_the_same_bytes(tmp_path):
     for kind in KINDS:
         here, there = tmp_path / kind / "here", tmp_path / kind / "there"
-        tx.run(explainer_of(kind), table(), here, shard_rows=1024)
-        report = tx.run(explainer_of(kind), table(), there, shard_rows=1024, on="processes", workers=2)
+        tx.run(explainer_of(kind), table(), here, shard_rows=BLOCK)
+        report = tx.run(explainer_of(kind), table(), there, shard_rows=BLOCK, on="processes", workers=2)
         assert report.ok and same(results(here), results(there))
         assert [r.sha256 for r in records(here)] == sorted(
             (r.sha256 for r in records(there)), key=[r.sha256 for r in records(here)].index
         )
 
 
-@given(rows=st.integers(1, 10**7), wish=st.integers(1, 10**6))
-def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish):
-    size = plan.checked_rows(wish)
+@settings(deadline=None)
+@given(rows=st.integers(1, 10**7), wish=st.integers(1, 10**6), block=st.sampled_from([512, 4096]))
+def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish, block):
+    size = plan.checked_rows(wish, block)
     cut = plan.cut(rows, size)
-    assert size >= wish and size % plan.BLOCK == 0
+    assert size >= wish and size % block == 0
     assert cut[0].start == 0 and cut[-1].stop == rows
     assert all(a.stop == b.start for a, b in itertools.pairwise(cut))
     assert [s.file for s in cut] == sorted(s.file for s in cut)
@@ -133,8 +135,8 @@ def csv_file(X: pd.DataFrame, path: Path) -> Path:
 
 
 def parquet_folder(X: pd.DataFrame, path: Path) -> Path:
-    for i, start in enumerate(range(0, len(X), 1300)):  # row groups and files cut across blocks and shards
-        rows = X[start : start + 1300][NAMES[::-1]]
+    for i, start in enumerate(range(0, len(X), 5000)):  # row groups and files cut across blocks and shards
+        rows = X[start : start + 5000][NAMES[::-1]]
         rows.to_parquet(path / f"{i}.parquet", row_group_size=700, index=False)
     return path
 
@@ -159,8 +161,8 @@ SOURCES = {
 def test_every_source_gives_the_same_rows(name, tmp_path):
     (tmp_path / "in").mkdir()
     source = SOURCES[name](table(), tmp_path / "in")
-    tx.run(explainer_of("trees"), table(), tmp_path / "frame", shard_rows=2048)
-    assert tx.run(explainer_of("trees"), source, tmp_path / "out", shard_rows=2048).ok
+    tx.run(explainer_of("trees"), table(), tmp_path / "frame", shard_rows=2 * BLOCK)
+    assert tx.run(explainer_of("trees"), source, tmp_path / "out", shard_rows=2 * BLOCK).ok
     assert same(results(tmp_path / "out"), results(tmp_path / "frame"))
 
 
@@ -209,19 +211,19 @@ def test_a_source_that_does_not_fit_is_refused(source, words, tmp_path):
 
 def test_a_finished_run_is_kept_and_a_damaged_shard_is_redone(tmp_path):
     explainer, X = explainer_of("trees"), table()
-    tx.run(explainer, X, tmp_path, shard_rows=1024)
+    tx.run(explainer, X, tmp_path, shard_rows=BLOCK)
     before = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.glob("part-*")}
     assert tx.run(explainer, X, tmp_path).kept == 4
-    cut_short, flipped, gone = (tmp_path / f"part-{i:06d}.parquet" for i in (0, 1, 3))
+    cut_short, flipped, gone = (tmp_path / f"part-{i:08d}.parquet" for i in (0, 1, 3))
     cut_short.write_bytes(before[cut_short.name][0][:1000])
     flipped.write_bytes(before[flipped.name][0][:500] + b"!" + before[flipped.name][0][501:])
     gone.unlink()
-    (tmp_path / ".part-000003.parquet.0.part").write_bytes(b"torn")
+    (tmp_path / ".part-00000003.parquet.0.part").write_bytes(b"torn")
     report = tx.run(explainer, X, tmp_path)
-    assert (report.kept, report.explained, report.ok) == (1, ROWS - 1024, True)
+    assert (report.kept, report.explained, report.ok) == (1, ROWS - BLOCK, True)
     after = {p.name: p.read_bytes() for p in tmp_path.glob("part-*")}
     assert after == {name: data for name, (data, _) in before.items()}
-    assert (tmp_path / "part-000002.parquet").stat().st_mtime_ns == before["part-000002.parquet"][1]
+    assert (tmp_path / "part-00000002.parquet").stat().st_mtime_ns == before["part-00000002.parquet"][1]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -238,30 +240,30 @@ CHANGES = {
     "the model": (lambda: explainer_of("network"), table),
     "the background": (other_background, table),
     r"attribution= \('auto' -> 'scaled'\)": (other_setting, table),
-    r"the data's rows \(3300 -> 3301\)": (lambda: explainer_of("trees"), lambda: table(ROWS + 1)),
-    r"the data's rows 1024..2048": (
+    r"the data's rows \(12988 -> 12989\)": (lambda: explainer_of("trees"), lambda: table(ROWS + 1)),
+    r"the data's rows 4096..8192": (
         lambda: explainer_of("trees"),
-        lambda: table().mask(np.arange(ROWS)[:, None] == [1500] * 4, 0.5),
+        lambda: table().mask(np.arange(ROWS)[:, None] == [5000] * 4, 0.5),
     ),
 }
 
 
 @pytest.mark.parametrize("words", CHANGES)
 def test_a_change_is_refused_by_name_and_restart_begins_anew(words, tmp_path):
-    tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=1024)
+    tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=BLOCK)
     before = {p.name: p.read_bytes() for p in tmp_path.glob("part-*")}
     explainer, X = (make() for make in CHANGES[words])
     with pytest.raises(InputError, match=words):
         tx.run(explainer, X, tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.glob("part-*")} == before
-    assert tx.run(explainer, X, tmp_path, restart=True, shard_rows=2048).kept == 0
+    assert tx.run(explainer, X, tmp_path, restart=True, shard_rows=2 * BLOCK).kept == 0
     assert len(results(tmp_path)) == len(X) and len(list(tmp_path.glob("part-*"))) == 2
 
 
 def test_files_are_known_by_content_not_by_date(tmp_path):
     (tmp_path / "in").mkdir()
     source = parquet_folder(table(), tmp_path / "in")
-    tx.run(explainer_of("trees"), source, tmp_path / "out", shard_rows=1024)
+    tx.run(explainer_of("trees"), source, tmp_path / "out", shard_rows=BLOCK)
     for file in source.iterdir():
         os.utime(file, (1, 1))
     assert tx.run(explainer_of("trees"), source, tmp_path / "out").kept == 4
@@ -274,8 +276,8 @@ def test_files_are_known_by_content_not_by_date(tmp_path):
 
 def test_a_manifest_of_another_run_gives_nothing_away(tmp_path):
     other = table(seed=9)
-    tx.run(explainer_of("trees"), table(), tmp_path / "a", shard_rows=1024)
-    tx.run(explainer_of("trees"), other, tmp_path / "b", shard_rows=1024)
+    tx.run(explainer_of("trees"), table(), tmp_path / "a", shard_rows=BLOCK)
+    tx.run(explainer_of("trees"), other, tmp_path / "b", shard_rows=BLOCK)
     expected = results(tmp_path / "a")
     (tmp_path / "a" / manifest.FILE).write_bytes((tmp_path / "b" / manifest.FILE).read_bytes())
     report = tx.run(explainer_of("trees"), table(), tmp_path / "a")
@@ -289,7 +291,7 @@ def test_a_manifest_of_another_run_gives_nothing_away(tmp_path):
 
 
 def test_a_torn_last_line_costs_one_shard(tmp_path):
-    tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=1024)
+    tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=BLOCK)
     lines = (tmp_path / manifest.FILE).read_bytes().splitlines(keepends=True)
     (tmp_path / manifest.FILE).write_bytes(b"".join(lines[:4]) + lines[4][:40])
     assert tx.run(explainer_of("trees"), table(), tmp_path).kept == 3
@@ -301,9 +303,9 @@ def test_one_run_at_a_time(tmp_path):
 
 
 def test_the_manifest_tells_what_was_done(tmp_path):
-    report = tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=2048)
+    report = tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=2 * BLOCK)
     header = json.loads((tmp_path / manifest.FILE).read_text().splitlines()[0])
-    assert header["plan"] == {"rows": ROWS, "shard_rows": 2048, "batch_rows": 16384}
+    assert header["plan"] == {"rows": ROWS, "block": BLOCK, "shard_rows": 2 * BLOCK, "batch_rows": 16384}
     assert header["base_values"] == explainer_of("trees").background.base.tolist()
     for record in records(tmp_path):
         data = (tmp_path / record.file).read_bytes()
@@ -353,7 +355,7 @@ def hates_seven(X: np.ndarray) -> np.ndarray:
 def test_failing_rows_are_recorded_and_the_others_kept(tmp_path):
     X = table().to_numpy(copy=True)
     X[5, 0], X[1100, 0], X[2000, 1] = 7.0, 7.0, np.inf
-    report = tx.run(tx.TExplainer(hates_seven, table(50).to_numpy()), X, tmp_path, shard_rows=1024)
+    report = tx.run(tx.TExplainer(hates_seven, table(50).to_numpy()), X, tmp_path, shard_rows=BLOCK)
     found = results(tmp_path).to_pandas()
     assert (report.code, report.undefined, report.failed) == (1, 3, ())
     assert "3 rows are undefined" in str(report)
@@ -374,9 +376,9 @@ def test_an_unknown_level_costs_its_row_only(tmp_path):
 
 def test_blocks_without_a_single_good_row_keep_the_columns(tmp_path):
     X = table().to_numpy(copy=True)
-    X[:1024, 0], X[1024:2048, 2] = 7.0, np.inf
-    report = tx.run(tx.TExplainer(hates_seven, table(50).to_numpy()), X, tmp_path, shard_rows=1024)
-    assert report.undefined == 2048 and not report.failed
+    X[:512, 0], X[512:1024, 2] = 7.0, np.inf
+    report = tx.run(tx.TExplainer(hates_seven, table(50).to_numpy()), X, tmp_path, shard_rows=BLOCK)
+    assert report.undefined == 1024 and not report.failed
     assert results(tmp_path).schema.names == results(tmp_path).to_pandas().columns.tolist()
 
 
@@ -397,7 +399,7 @@ def test_a_passing_failure_leaves_no_trace(tmp_path):
     explainer = tx.TExplainer(Moody(tmp_path / "mood"), table(50).to_numpy())
     tx.run(explainer, table().to_numpy(), tmp_path / "calm")
     (tmp_path / "mood").touch()
-    assert tx.run(explainer, table().to_numpy(), tmp_path / "moody", shard_rows=1024).ok
+    assert tx.run(explainer, table().to_numpy(), tmp_path / "moody", shard_rows=BLOCK).ok
     assert same(results(tmp_path / "moody"), results(tmp_path / "calm"))
 
 
@@ -408,10 +410,10 @@ def dies_of_seven(X: np.ndarray) -> np.ndarray:
 
 
 def test_a_shard_that_kills_its_worker_is_given_up_alone(tmp_path):
-    X = table(2000).to_numpy(copy=True)
-    X[1500, 0] = 7.0
+    X = table(1000).to_numpy(copy=True)
+    X[700, 0] = 7.0
     explainer = tx.TExplainer(dies_of_seven, table(50).to_numpy())
-    report = tx.run(explainer, X, tmp_path, shard_rows=1024, on="processes", workers=2, retries=1)
+    report = tx.run(explainer, X, tmp_path, shard_rows=512, on="processes", workers=2, retries=1)
     assert [r.index for r in report.failed] == [1] and report.code == 1
     assert "Terminated" in report.failed[0].error and report.failed[0].attempts == 2
     assert [r.index for r in records(tmp_path) if not r.error] == [0]
@@ -474,9 +476,9 @@ def test_a_bad_memory_is_refused(text):
 
 
 def test_a_budget_makes_shards_and_batches_smaller(tmp_path):
-    report = tx.run(explainer_of("trees"), table(30_000), tmp_path / "a", memory="8MB")
+    report = tx.run(explainer_of("trees"), table(30_000), tmp_path / "a", memory="9MB")
     header = json.loads((tmp_path / "a" / manifest.FILE).read_text().splitlines()[0])
-    assert header["plan"]["shard_rows"] < 8192 and header["plan"]["batch_rows"] == 15625
+    assert header["plan"]["shard_rows"] == BLOCK and header["plan"]["batch_rows"] == 16384
     assert report.ok
     with pytest.raises(InputError, match="needs at least"):
         tx.run(explainer_of("trees"), table(), tmp_path / "b", memory="100kB")
@@ -485,9 +487,9 @@ def test_a_budget_makes_shards_and_batches_smaller(tmp_path):
 def test_progress_tells_rows(tmp_path, capsys):
     told: list[tuple[int, int]] = []
     tx.run(
-        explainer_of("trees"), table(), tmp_path / "a", shard_rows=1024, progress=lambda *s: told.append(s)
+        explainer_of("trees"), table(), tmp_path / "a", shard_rows=BLOCK, progress=lambda *s: told.append(s)
     )
-    assert told == [(1024, ROWS), (2048, ROWS), (3072, ROWS), (ROWS, ROWS)]
+    assert told == [(BLOCK, ROWS), (2 * BLOCK, ROWS), (3 * BLOCK, ROWS), (ROWS, ROWS)]
     tx.run(explainer_of("trees"), table(), tmp_path / "b", progress=True)
     shown = capsys.readouterr().err
-    assert "3,300 of 3,300 rows" in shown and "rows/s" in shown
+    assert "12,988 of 12,988 rows" in shown and "rows/s" in shown

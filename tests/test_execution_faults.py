@@ -15,13 +15,13 @@ from test_execution import records, results, same
 
 import texplainer as tx
 
-ROWS = 12 * 1024 - 300
+ROWS = 24 * 512 - 300
 KILLS = 20
 
 
 def slow_tanh(X: np.ndarray) -> np.ndarray:
     """A model that takes its time, so that there is something to interrupt."""
-    time.sleep(0.004)
+    time.sleep(0.002)
     return np.tanh(X).sum(axis=1)
 
 
@@ -34,7 +34,7 @@ def explainer() -> tx.TExplainer:
 
 
 def drive(destination: Path, on: str = "serial") -> None:
-    tx.run(explainer(), cells(), destination, shard_rows=1024, on=on, workers=2)
+    tx.run(explainer(), cells(), destination, shard_rows=512, on=on, workers=2)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_a_full_disk_ends_the_run_and_space_lets_it_go_on(small_disk, quiet, tmp
     import pandas as pd
 
     pd.DataFrame(cells(), columns=["x0", "x1", "x2"]).to_parquet(np_source, index=False)
-    report = tx.run(explainer(), np_source, small_disk, shard_rows=1024)
+    report = tx.run(explainer(), np_source, small_disk, shard_rows=512)
     assert report.code == 1 and "No space left" in report.stopped and 0 < report.explained < ROWS
     assert "run again" in str(report)
     done = bytes_of(small_disk)

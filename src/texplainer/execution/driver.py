@@ -124,7 +124,7 @@ def run(
     restart
         Throw an earlier run's results away.
     shard_rows
-        Rows a shard, rounded up to whole blocks of 1024; what a crash can cost.
+        Rows a shard, rounded up to whole blocks of 512 or 4096 rows (`plan.BLOCKS`); what a crash can cost.
     memory
         Budget of a worker for rows and results, such as "2GB", on top of interpreter and model: makes
         shards and batches smaller if need be.
@@ -155,7 +155,11 @@ def run(
         wishes = _Wishes(shard_rows, memory, count, retries)
         job, header = _prepare(explainer, rows, folder, wishes, earlier[0] if earlier else None)
         done = _verified(folder, rows, header, earlier) if earlier else []
-        manifest.begin(folder, header, done)
+        try:
+            manifest.begin(folder, header, done)
+        except OSError as error:  # a full disk: the earlier manifest is still there
+            words = f"the manifest cannot be written ({error})"
+            return _report(folder, header, done, [], words, time.perf_counter() - begun)
         order = mappers.Order(on, job, ship.pack(job) if backend.ships else Parcel(""), count)
         records, stopped = _carry_out(backend, order, folder, header["plan"], done, progress)
         return _report(folder, header, done, records, stopped, time.perf_counter() - begun)
@@ -179,8 +183,9 @@ def _prepare(
     if earlier is not None:
         _refuse_changes(fingerprint.changes(earlier["fingerprint"], known), folder)
         planned = earlier["plan"]
-        if wishes.shard_rows and plan.checked_rows(wishes.shard_rows) != planned["shard_rows"]:
-            _refuse_changes([f"shard_rows= ({planned['shard_rows']} -> {wishes.shard_rows})"], folder)
+        wish = wishes.shard_rows
+        if wish is not None and plan.checked_rows(wish, planned["block"]) != planned["shard_rows"]:
+            _refuse_changes([f"shard_rows= ({planned['shard_rows']} -> {wish})"], folder)
     else:
         planned = _plan(explainer, source, layout, wishes)
     if planned["batch_rows"] != explainer.predictor.batch_rows:
@@ -196,21 +201,21 @@ def _prepare(
         "outputs": list(layout.outputs),
         "base_values": list(layout.base_values),
     }
-    return Job(explainer, source, str(folder), layout, wishes.retries, metadata), header
+    return Job(explainer, source, str(folder), layout, planned["block"], wishes.retries, metadata), header
 
 
 def _plan(explainer: TExplainer, source: Source, layout: shards.Layout, wishes: _Wishes) -> dict[str, int]:
-    batch_rows = explainer.predictor.batch_rows
+    block, batch_rows = plan.BLOCKS[explainer.engine.exact], explainer.predictor.batch_rows
     if wishes.shard_rows is not None:
-        shard_rows = plan.checked_rows(wishes.shard_rows)
+        shard_rows = plan.checked_rows(wishes.shard_rows, block)
     else:
-        shard_rows = plan.default_rows(source.rows, wishes.workers)
+        shard_rows = plan.default_rows(source.rows, wishes.workers, block)
     if wishes.memory is not None:
         width = explainer.schema.width
         shard_rows, batch_rows = plan.fit_to_memory(
-            wishes.memory, width, layout.row_bytes, shard_rows, batch_rows
+            wishes.memory, width, layout.row_bytes, block, shard_rows, batch_rows
         )
-    return {"rows": source.rows, "shard_rows": shard_rows, "batch_rows": batch_rows}
+    return {"rows": source.rows, "block": block, "shard_rows": shard_rows, "batch_rows": batch_rows}
 
 
 def _refuse_changes(words: list[str], folder: Path) -> None:

@@ -14,11 +14,11 @@ import joblib
 import numpy as np
 
 import texplainer
-from texplainer.execution.plan import BLOCK
 from texplainer.execution.shards import digest
 from texplainer.execution.sources import Source
 from texplainer.explainer import TExplainer
 
+PROBE_ROWS = 1000
 IGNORED = {"model", "background", "batch_rows"}  # digested apart, or part of the plan
 
 
@@ -27,7 +27,6 @@ def take(explainer: TExplainer, source: Source) -> dict[str, Any]:
     settings = {k: plain(v) for k, v in explainer._arguments.items() if k not in IGNORED}
     return {
         "texplainer": texplainer.__version__,
-        "block": BLOCK,
         "model": model_digest(explainer),
         "background": digest(np.ascontiguousarray(explainer.background.rows).tobytes()),
         "engine": explainer.engine.name,
@@ -46,7 +45,7 @@ def model_digest(explainer: TExplainer) -> str:
     except Exception:
         content = None
     if content is None:
-        rows = explainer.background.rows[:BLOCK]
+        rows = explainer.background.rows[:PROBE_ROWS]
         content = digest(np.ascontiguousarray(predictor.everything(rows)).tobytes())
     return digest(f"{name} {content}".encode())
 
@@ -64,11 +63,7 @@ def plain(value: Any) -> Any:
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two fingerprints, in words; dates of files do not count."""
     words = [f"the {key}" for key in ("model", "background") if old[key] != new[key]]
-    words += [
-        f"{key} ({old[key]} -> {new[key]})"
-        for key in ("texplainer", "block", "engine")
-        if old[key] != new[key]
-    ]
+    words += [f"{key} ({old[key]} -> {new[key]})" for key in ("texplainer", "engine") if old[key] != new[key]]
     before, after = old["settings"], new["settings"]
     words += [
         f"{key}= ({before.get(key)!r} -> {after.get(key)!r})"

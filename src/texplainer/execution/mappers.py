@@ -7,6 +7,9 @@ keeps only a few shards in flight.
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
@@ -127,13 +130,27 @@ class _Pool:
 
         self.name = order.parcel.name
         self.broken = BrokenProcessPool
-        self.executor = ProcessPoolExecutor(workers, initializer=keep, initargs=(order.parcel,))
+        self.executor = ProcessPoolExecutor(
+            workers, initializer=receive, initargs=(order.parcel, os.getpid())
+        )
 
     def submit(self, shard: Shard) -> Future[Record]:
         return self.executor.submit(work, self.name, shard)
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, kill_workers=True)
+
+
+def receive(parcel: Parcel, parent: int) -> None:
+    """Keep the parcel at a new worker, which ends when its driver is gone, however that ended."""
+    keep(parcel)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _cores(on: Any, wish: int | None) -> int:

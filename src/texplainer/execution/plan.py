@@ -1,7 +1,7 @@
 """How a table is cut: blocks of fixed rows, shards of whole blocks.
 
 A row's last bits may depend on the rows that went through the model with it: a matrix product takes other
-code paths for 7 rows than for 1000. Therefore the table is cut in blocks of `BLOCK` rows counted from its
+code paths for 7 rows than for 1000. Therefore the table is cut in blocks of fixed rows counted from its
 first row, each block is explained by one call, and a shard holds whole blocks. Whatever the shard size and
 wherever it runs, a row meets the same neighbours, at the same place, in the same call.
 """
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from texplainer.errors import InputError
 
-BLOCK = 1024
-MOST_ROWS = 64 * BLOCK  # a shard by default: seconds to minutes of work, some ten MB
+BLOCKS = {True: 4096, False: 512}  # of exact engines, whose calls are short; of all others
+MOST_ROWS = 65_536  # a shard by default: seconds to minutes of work, some ten MB
 SHARDS_A_WORKER = 4  # so that no worker is idle for long at the end
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 COPIES_IN, COPIES_OUT = 3, 5  # of a shard's rows at once: columns, floats, arrays, Arrow, Parquet
@@ -37,37 +37,33 @@ class Shard:
     @property
     def file(self) -> str:
         """The name of the shard's file; names sort in the order of rows."""
-        return f"part-{self.index:06d}.parquet"
-
-    def blocks(self) -> range:
-        """Where the blocks begin, counted from the shard's first row."""
-        return range(0, self.rows, BLOCK)
+        return f"part-{self.index:08d}.parquet"
 
 
 def cut(rows: int, shard_rows: int) -> list[Shard]:
-    """Cut rows into shards of `shard_rows`, a multiple of the block."""
+    """Cut rows into shards of `shard_rows`, which is whole blocks."""
     return [
         Shard(i, start, min(start + shard_rows, rows)) for i, start in enumerate(range(0, rows, shard_rows))
     ]
 
 
-def whole_blocks(rows: int) -> int:
+def whole_blocks(rows: int, block: int) -> int:
     """A shard size rounded up to whole blocks."""
-    return max(1, -(-rows // BLOCK)) * BLOCK
+    return max(1, -(-rows // block)) * block
 
 
-def default_rows(rows: int, workers: int) -> int:
+def default_rows(rows: int, workers: int, block: int) -> int:
     """Shards large enough to be worth a file, small enough to keep every worker busy."""
-    return min(MOST_ROWS, whole_blocks(-(-rows // (SHARDS_A_WORKER * workers))))
+    return min(MOST_ROWS, whole_blocks(-(-rows // (SHARDS_A_WORKER * workers)), block))
 
 
-def checked_rows(shard_rows: int) -> int:
+def checked_rows(shard_rows: int, block: int) -> int:
     """The user's shard size in whole blocks."""
     if isinstance(shard_rows, bool) or not isinstance(shard_rows, int) or shard_rows < 1:
         raise InputError(
             f"shard_rows={shard_rows!r} is no shard size; expected a whole number of at least 1."
         )
-    return whole_blocks(shard_rows)
+    return whole_blocks(shard_rows, block)
 
 
 def parse_bytes(memory: str | int) -> int:
@@ -82,7 +78,7 @@ def parse_bytes(memory: str | int) -> int:
 
 
 def fit_to_memory(
-    memory: str | int, features: int, row_bytes: int, shard_rows: int, batch_rows: int
+    memory: str | int, features: int, row_bytes: int, block: int, shard_rows: int, batch_rows: int
 ) -> tuple[int, int]:
     """(shard_rows, batch_rows) that a worker's tables stay below a budget with; never above those given.
 
@@ -91,12 +87,12 @@ def fit_to_memory(
     """
     half = parse_bytes(memory) // 2
     row = COPIES_IN * 8 * features + COPIES_OUT * row_bytes
-    fitting = half // row // BLOCK * BLOCK
+    fitting = half // row // block * block
     batch = half // (COPIES_BATCH * 8 * features)
-    if fitting < BLOCK or batch < 1:
-        least = 2 * max(BLOCK * row, COPIES_BATCH * 8 * features)
+    if fitting < block or batch < 1:
+        least = 2 * max(block * row, COPIES_BATCH * 8 * features)
         raise InputError(
-            f"memory={memory!r} does not hold one block of {BLOCK} rows; a table of {features} features "
+            f"memory={memory!r} does not hold one block of {block} rows; a table of {features} features "
             f"needs at least {-(-least // 10**6)}MB."
         )
     return min(shard_rows, fitting), min(batch_rows, batch)

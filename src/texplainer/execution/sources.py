@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
-from texplainer.execution.plan import BLOCK
 
+READ_ROWS = 4096  # decoded at a time
 BUFFER = 1 << 18  # bytes read ahead a column: a row group of any size is streamed, not held
 
 
@@ -134,5 +134,5 @@ class Stream:
             if own:
                 with pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as opened:
                     yield from opened.iter_batches(
-                        BLOCK, row_groups=own, columns=list(self.source.columns), use_threads=False
+                        READ_ROWS, row_groups=own, columns=list(self.source.columns), use_threads=False
                     )

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from texplainer.errors import BackgroundWarning, EngineWarning, ModelError, UndefinedRowsWarning
 from texplainer.execution import shards
-from texplainer.execution.plan import BLOCK, Shard
+from texplainer.execution.plan import Shard
 from texplainer.execution.sources import Source, Stream
 from texplainer.explainer import TExplainer
 from texplainer.explanation import Explanation
@@ -40,6 +40,7 @@ class Job:
     source: Source
     destination: str
     layout: shards.Layout
+    block: int
     retries: int
     metadata: dict[str, str]
 
@@ -114,7 +115,7 @@ def failed(shard: Shard, error: BaseException, attempts: int = 1) -> Record:
 
 def _attempt(job: Job, stream: Stream, shard: Shard) -> Record:
     rows = stream.read(shard.start, shard.stop)
-    blocks = [explain_block(job, rows.slice(at, BLOCK)) for at in shard.blocks()]
+    blocks = [explain_block(job, rows.slice(at, job.block)) for at in range(0, shard.rows, job.block)]
     table = job.layout.table(shard.start, blocks)
     data = shards.encode(table, job.metadata)
     shards.put(Path(job.destination) / shard.file, data)
