@@ -19,6 +19,7 @@ from .tables import Column, all_gaps, experiment_of, fold, number, paper_table, 
 
 SAME = {"TreeSHAP": "SHAP", "TreeSHAP (probability)": "SHAP (probability)"}
 OURS = "T-Explainer"
+NOTHING = 1e-10  # the paper, too, takes smaller numbers as zero
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ def losses(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
                 continue
             first = min(places, key=lambda name: places[name])
             worse, better = sorted((numbers[OURS], numbers[first]), reverse=True)
-            ratio = f"{worse / better:.2f}" if better > 0 else "–"
+            ratio = f"{worse / better:.2f}" if better > NOTHING else "–"
             place = f"{places[OURS]:g} of {len(places)}"
             cells = [
                 result.name,

@@ -32,8 +32,9 @@ def execute(run: Run) -> Result:
     from threadpoolctl import threadpool_limits
 
     start = time.perf_counter()
-    dataset = shortened(datasets.load(run.experiment.dataset), run.sizes.train_rows)
-    trained = models.train(run.experiment.model, dataset, epochs=run.sizes.epochs)
+    dataset = datasets.load(run.experiment.dataset)
+    training = shortened(dataset, run.sizes.train_rows)
+    trained = models.train(run.experiment.model, training, epochs=run.sizes.epochs)
     setting = Setting(
         model=trained.model,
         background=dataset.X_train,
