@@ -161,6 +161,7 @@ BAD = {
         {"categorical_method": "embedding"},
         "'embedding' is unknown; expected one of swaps",
     ),
+    "negative neighbours": ({"category_neighbours": -1}, "category_neighbours=-1 is negative"),
     "no training data": (
         {"categorical_method": "target"},
         r"needs its training data; pass training=\(X, y\)",

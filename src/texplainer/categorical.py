@@ -89,6 +89,10 @@ def prepare(predictor: Predictor, schema: Schema, plan: Plan) -> tuple[Predictor
         raise InputError(
             f"categorical_method={plan.method!r} is unknown; expected one of {', '.join(METHODS)}."
         )
+    if plan.neighbours < 0:
+        raise InputError(
+            f"category_neighbours={plan.neighbours} is negative; expected 0 or a number of rows."
+        )
     if plan.method == "swaps" or not schema.levels:
         return predictor, None
     return induction.refit(
@@ -178,7 +182,10 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
 
     def gradient(rows: Array) -> Gradient:
         found = engine.gradient(layout.unfold(rows))
-        extras = {n: layout.narrow(a) if a.ndim == 3 else a for n, a in found.extras.items()}  # per feature
+        extras = {  # those per feature are (rows, features, outputs)
+            name: layout.narrow(array) if array.ndim == 3 and array.shape[1] == layout.width else array
+            for name, array in found.extras.items()
+        }
         return replace(
             found,
             extras=extras,
