@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from texplainer import TExplainer, effects
-from texplainer.representatives import representatives
+from texplainer.representatives import calibrated, representatives
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 1.0, 5.0, 0.0]
@@ -63,25 +63,49 @@ def test_references_are_the_columns_quantiles_and_deterministic():
     assert first.t.min() > 0 and first.t.max() < effects.REACH
 
 
-def test_additive_shares_add_up_to_the_difference_from_the_representatives():
-    """Exactly, for interactions of up to three features."""
-    explainer = TExplainer(lambda r: r[:, 0] * r[:, 1] * r[:, 3] + np.sin(r[:, 2]), X, attribution="additive")
+def _anchors(explainer):
+    background = explainer.background
+    centres, weights = representatives(X, background.sigma, effects.POINTS // 2)
+    return centres, calibrated(weights, explainer.predictor(centres), background.base)
+
+
+def test_additive_shares_add_up():
+    """Exactly, whatever the interactions; nothing is left over."""
+    explainer = TExplainer(lambda r: np.sin(r[:, 0] * r[:, 1] * r[:, 3] * r[:, 2]), X, attribution="additive")
     found = explainer(ROWS)
-    centres, weights = representatives(X, explainer.background.sigma, effects.POINTS // effects.NODES)
-    anchor = weights @ explainer.predictor(centres)[:, 0]
-    np.testing.assert_allclose(found.values.sum(axis=1), found.predictions - anchor, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(
-        found.diagnostics.completeness, anchor - explainer.background.base[0], atol=1e-12
-    )
+    expected = found.predictions - explainer.background.base[0]
+    np.testing.assert_allclose(found.values.sum(axis=1), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.diagnostics.completeness, 0.0, atol=1e-12)
 
 
 def test_additive_shares_of_an_additive_model_are_its_terms():
     explainer = TExplainer(lambda r: np.exp(r[:, 0]) + r[:, 1] ** 2, X, attribution="additive")
-    centres, weights = representatives(X, explainer.background.sigma, effects.POINTS // effects.NODES)
+    centres, weights = _anchors(explainer)
     expected = np.stack(
         [np.exp(ROWS[:, 0]) - weights @ np.exp(centres[:, 0]), ROWS[:, 1] ** 2 - weights @ centres[:, 1] ** 2]
     ).T
     np.testing.assert_allclose(explainer(ROWS).values[:, :2], expected, rtol=1e-10)
+
+
+def test_additive_shares_of_a_product_are_shapleys():
+    """For two features and opposite walks the sample is complete: the exact Shapley value."""
+    explainer = TExplainer(lambda r: r[:, 0] * r[:, 1], X[:, :2], attribution="additive")
+    background = explainer.background
+    centres, weights = representatives(X[:, :2], background.sigma, effects.POINTS // 2)
+    weights = calibrated(weights, explainer.predictor(centres), background.base)
+    x = ROWS[0, :2]
+    expected = weights @ (0.5 * (x[0] - centres[:, 0]) * (x[1] + centres[:, 1]))
+    np.testing.assert_allclose(explainer(ROWS[:1, :2]).values[0, 0], expected, rtol=1e-10)
+
+
+def test_calibrated_weights_reach_the_target_and_hardly_move():
+    weights, predictions = np.full(8, 1 / 8), RNG.normal(size=(8, 2))
+    predictions = np.column_stack([predictions, -predictions.sum(axis=1)])  # outputs that sum to a constant
+    target = weights @ predictions + [0.05, -0.02, -0.03]
+    found = calibrated(weights, predictions, target)
+    np.testing.assert_allclose(found @ predictions, target, atol=1e-9)
+    assert found.sum() == pytest.approx(1.0) and np.abs(found - weights).max() < 0.05
+    np.testing.assert_array_equal(calibrated(weights, np.ones((8, 1)), np.ones(1)), weights)
 
 
 @pytest.mark.parametrize("attribution", ["effect", "additive"])
@@ -96,7 +120,8 @@ def test_evaluations_are_counted_truly_and_batches_respected(attribution):
     calls.clear()
     found = explainer(ROWS)
     assert max(calls) <= 100
-    assert sum(calls) == found.diagnostics.evaluations.sum()
+    anchors = 16 if attribution == "additive" else 0  # predicted once a block
+    assert sum(calls) - anchors == found.diagnostics.evaluations.sum()
 
 
 @settings(max_examples=15, deadline=None)

@@ -21,10 +21,10 @@ from texplainer import effects
 from texplainer.background import Background
 from texplainer.gradients import Engine
 from texplainer.prediction import Predictor
-from texplainer.representatives import representatives
+from texplainer.representatives import calibrated, representatives
 from texplainer.signatures import Array
 
-PATH_NODES = 5
+PATH_NODES = {True: 16, False: 5}  # where the gradient is exact, and cheap; and where it is not
 REPRESENTATIVES = 16
 
 
@@ -68,7 +68,8 @@ def integrated(local: Local) -> Attribution:
     """phi_i = E_b[(x_i - b_i) * mean gradient between b and x], b over representative background rows."""
     background, numeric = local.background, local.predictor.schema.numeric
     centres, weights = representatives(background.rows, background.sigma, REPRESENTATIVES, numeric)
-    nodes, node_weights = np.polynomial.legendre.leggauss(PATH_NODES)
+    weights = calibrated(weights, local.predictor(centres), background.base)
+    nodes, node_weights = np.polynomial.legendre.leggauss(PATH_NODES[local.engine.exact])
     values = np.zeros_like(local.gradient)
     evaluations = np.zeros(len(local.rows), dtype=np.int64)
     for centre, weight in zip(centres, weights, strict=True):
@@ -89,10 +90,10 @@ def effect(local: Local) -> Attribution:
 
 
 def additive(local: Local) -> Attribution:
-    """phi_i = the mean change of f as feature i goes from representative rows' values to its own."""
+    """phi_i = the mean change of f as feature i takes its own value, on walks from background rows to x."""
     columns = np.nonzero(local.predictor.schema.numeric)[0]
     values = effects.finite_shares(local.rows, local.predictor, local.background, columns)
-    return Attribution(values, effects.POINTS * 2 * len(columns))
+    return Attribution(values, effects.POINTS * (len(columns) + 1))
 
 
 def default(step: object) -> str:

@@ -3,7 +3,7 @@
 Along the direction the surrogate promises most from, one more prediction tells how much of the promise
 the model keeps: the Taylor residual f(x+d) - f(x) - g·d, whose size is the curvature times |d|²/2. The
 length of d is a tenth of a spread, or the width the gradient was averaged over. The distance to a
-binary decision boundary follows from the same gradient, |f(x) - threshold| / |g sigma| spreads.
+binary decision boundary follows from the same gradient: |margin| / |its slope|, in spreads.
 
 The verdict is "undefined" where there is no finite prediction or gradient; "fragile" where the model
 has a kink or a jump in a feature that matters, where the derivative's error bound is a large part of
@@ -13,7 +13,7 @@ nobody would notice; "stable" otherwise. The reason is always given in words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -28,7 +28,6 @@ MATTERS = 0.05  # share of the gradient below which a feature's kink is harmless
 LOOSE = 0.25  # relative error bound above which a gradient is not to be trusted
 CURVED = 0.5  # share of the predicted change the surrogate may miss
 NEAR = 0.02  # distance to the decision boundary, in spreads, that nobody would notice
-THRESHOLDS = {"probability": 0.5, "margin": 0.0}
 
 
 def assess(
@@ -71,12 +70,21 @@ def taylor_residual(
 
 def boundary_distance(predictor: Predictor, f0: Array, gradient: Array, sigma: Array) -> Array:
     """First-order distance to a binary decision boundary, (rows,) in spreads; NaN without one."""
-    threshold = THRESHOLDS.get(predictor.scale)
-    if threshold is None or predictor.task != "classification" or len(predictor.all_names) != 2:
+    if predictor.scale not in MARGINS or predictor.task != "classification" or len(predictor.all_names) != 2:
         return np.full(len(f0), np.nan)
     steepness = _length(gradient, sigma)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.min(np.abs(f0 - threshold) / steepness, axis=1)
+        return np.min(np.abs(MARGINS[predictor.scale](f0)) / steepness, axis=1)
+
+
+def _log_odds_step(p: Array) -> Array:
+    """Log-odds over their slope 1/(p(1-p)): a probability bends too much to be followed straight."""
+    inside = np.clip(p, 1e-12, 1 - 1e-12)
+    return np.log(inside / (1 - inside)) * inside * (1 - inside)
+
+
+#: scale -> the distance from the threshold, in units of the output's own slope
+MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "margin": lambda z: z}
 
 
 def verdicts(

@@ -9,13 +9,10 @@ reference values r_ij, evenly spaced quantiles of column j in a fixed order of i
 
     effect_j = the root mean square of a_ij over i, with the sign of the slope sum_i a_ij (b_ij - r_ij)
 
-Any model will do, at m(n + 1) evaluations a row; nothing is random. The additive sibling swaps feature
-j between x and M_i while the others stand on the way between them,
-
-    c_ij = f(b_i with x_j) - f(b_i with M_ij),
-
-at Gauss nodes t_i of the whole way (0, 1). Summed over j it telescopes to f(x) - f(M_i) up to
-interactions of four features or more, so the weighted mean over i shares out f(x) - E f.
+Any model will do, at m(n + 1) evaluations a row; nothing is random. The additive sibling walks from each
+M_i to x, one feature after the other, in a fixed order of its own and in the reverse order; feature j is
+credited with what its step changes. The steps of a walk sum to f(x) - f(M_i), and the weighted mean over
+the walks to f(x) - E f exactly: m walks, m(n + 1) evaluations (Shapley's value, sampled: Castro et al. 2009).
 
 A category keeps its own level at every base point, and its references are levels.
 """
@@ -29,22 +26,20 @@ import numpy as np
 
 from texplainer.background import Background
 from texplainer.prediction import Predictor
-from texplainer.representatives import representatives
+from texplainer.representatives import calibrated, representatives
 from texplainer.signatures import Array
 
 POINTS = 32
 REACH = 0.5  # tau
-NODES = 2  # Gauss nodes on the way to each representative
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Where base points lie and what features are set to: towards (m, features), t (m,), weights (m,)."""
+    """Where base points lie and what features are set to: towards and references (m, features), t (m,)."""
 
     towards: Array
     t: Array
-    weights: Array
-    references: Array  # (m, features)
+    references: Array
 
 
 def finite_effects(rows: Array, predictor: Predictor, background: Background, columns: np.ndarray) -> Array:
@@ -65,17 +60,21 @@ def finite_effects(rows: Array, predictor: Predictor, background: Background, co
 
 
 def finite_shares(rows: Array, predictor: Predictor, background: Background, columns: np.ndarray) -> Array:
-    """Additive effects of the given columns, (rows, features, outputs), which sum to nearly f(x) - E f."""
-    moves = paths(background, predictor.schema.numeric)
+    """Additive effects of the given columns, (rows, features, outputs), which sum to f(x) - E f."""
+    walks = walks_from(background, predictor, len(columns))
+    steps = np.arange(len(columns) + 1)
+    walked = np.zeros((len(walks.weights), len(steps), rows.shape[1]), bool)  # (m, steps, features)
+    walked[:, :, columns] = walks.place[:, None, :] < steps[:, None]
+    fixed = np.ones(rows.shape[1], bool)
+    fixed[columns] = False
     values = np.zeros((*rows.shape, len(predictor.outputs)))
-    for part in _parts(len(rows), len(moves.t) * 2 * len(columns), predictor):
-        base = between(rows[part], moves, predictor.schema.numeric)
-        points = np.repeat(base[:, :, None, :], 2 * len(columns), axis=2)
-        own, other = np.arange(len(columns)), np.arange(len(columns)) + len(columns)
-        points[:, :, own, columns] = rows[part, None, columns]
-        points[:, :, other, columns] = moves.references[:, columns]
-        f = _predict(predictor, points)
-        values[part, columns] = np.einsum("rmco,m->rco", f[:, :, own] - f[:, :, other], moves.weights)
+    for part in _parts(len(rows), len(walks.weights) * len(steps), predictor):
+        points = np.where(walked | fixed, rows[part, None, None, :], walks.start[:, None, :])
+        gains = np.diff(_predict(predictor, points), axis=2)  # (rows, m, steps, outputs)
+        gains = np.take_along_axis(
+            gains, walks.place[None, :, :, None], axis=2
+        )  # (rows, m, columns, outputs)
+        values[part, columns] = np.einsum("rmco,m->rco", gains, walks.weights)
     return values
 
 
@@ -94,16 +93,26 @@ def scattered(
         spaced = np.quantile(known, levels, method=method) if len(known) else np.zeros(count)
         references[:, j] = spaced[_order(count, j + 1)]
     towards = centres[np.arange(count) % max(1, len(centres))] if len(centres) else references
-    return Moves(towards, t, np.full(count, 1 / count), references)
+    return Moves(towards, t, references)
 
 
-def paths(background: Background, numeric: np.ndarray, count: int = POINTS // NODES) -> Moves:
-    """Gauss nodes on the straight ways to representative rows, with their weights."""
+@dataclass(frozen=True)
+class Walks:
+    """Starts (m, features), weights (m,), and the place of every column in the walk (m, columns)."""
+
+    start: Array
+    weights: Array
+    place: np.ndarray
+
+
+def walks_from(background: Background, predictor: Predictor, columns: int, count: int = POINTS // 2) -> Walks:
+    """Two opposite walks from each of some representative rows, whose mean prediction is the background's."""
+    numeric = predictor.schema.numeric
     centres, weights = representatives(background.rows, background.sigma, count, numeric)
-    nodes, shares = np.polynomial.legendre.leggauss(NODES)
-    towards = np.repeat(centres, NODES, axis=0)
-    t = np.tile((nodes + 1) / 2, len(centres))
-    return Moves(towards, t, np.repeat(weights, NODES) * np.tile(shares / 2, len(centres)), towards)
+    weights = calibrated(weights, predictor(centres), background.base)
+    there = np.stack([_order(columns, i) for i in range(len(centres))])
+    place = np.concatenate([there, columns - 1 - there])
+    return Walks(np.concatenate([centres, centres]), np.concatenate([weights, weights]) / 2, place)
 
 
 def between(rows: Array, moves: Moves, numeric: np.ndarray) -> Array:
@@ -114,7 +123,7 @@ def between(rows: Array, moves: Moves, numeric: np.ndarray) -> Array:
 
 @lru_cache(maxsize=1024)
 def _order(count: int, stream: int) -> np.ndarray:
-    """A fixed shuffle, one for each feature, so that no two features' references move together."""
+    """A fixed shuffle, another for each stream, so that no two features' references move together."""
     return np.random.default_rng([20240101, stream]).permutation(count)
 
 

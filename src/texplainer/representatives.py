@@ -43,12 +43,24 @@ def representatives(
     return rows[distances.argmin(axis=0)][kept], (sizes / len(z))[kept]
 
 
+def calibrated(weights: Array, predictions: Array, target: Array) -> Array:
+    """Tilt weights, as little as it takes, so that the weighted predictions have the mean `target`.
+
+    w_i (1 + (f_i - mean) · a), with a from the weighted covariance of the predictions (rows, outputs):
+    the calibration estimator of survey sampling (Deville & Saerndal 1992).
+    """
+    away = predictions - weights @ predictions
+    covariance = (away * weights[:, None]).T @ away
+    tilt = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ (target - weights @ predictions)
+    return weights * (1 + away @ tilt)
+
+
 def _whole(rows: Array) -> Array:
     gaps = ~np.isfinite(rows)
     if not gaps.any():
         return rows
     known = [column[np.isfinite(column)] for column in rows.T]
-    middle = np.array([np.median(column) if len(column) else 0.0 for column in known])
+    middle = np.array([np.quantile(column, 0.5, method="lower") if len(column) else 0.0 for column in known])
     return np.where(gaps, middle, rows)
 
 
