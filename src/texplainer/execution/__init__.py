@@ -8,6 +8,11 @@ Rows are independent, so one function, `work.explain_shard`, does everything tha
 the backends (serial, processes, Dask, Ray, Spark) only carry shards to it.
 """
 
+from importlib.util import find_spec
+
+if find_spec("pyarrow") is None:
+    raise ImportError("sharded runs need pyarrow, which is not installed; pip install 'texplainer[files]'.")
+
 from texplainer.execution.driver import Report, run
 
 __all__ = ["Report", "run"]

@@ -57,7 +57,8 @@ class Parcel:
 class Record:
     """What became of a shard.
 
-    `sha256` is of its file, `input` of the rows it was made from; a shard with an `error` has no file, and
+    `sha256` is of its file, `input` of the rows it was made from; `seconds` by the clock and `cpu` of the
+    processor; `peak` the worker's memory so far in MB. A shard with an `error` has no file, and
     `hopeless` says that the next ones would fail likewise.
     """
 
@@ -72,6 +73,8 @@ class Record:
     evaluations: int = 0
     engine: str = ""
     seconds: float = 0.0
+    cpu: float = 0.0
+    peak: int = 0
     attempts: int = 1
     error: str = ""
     hopeless: bool = False
@@ -84,19 +87,20 @@ class Record:
 
 def explain_shard(job: Job, stream: Stream, shard: Shard) -> Record:
     """Explain and write one shard, trying again if it fails."""
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     record = Record(shard.index, shard.start, shard.stop, shard.file)
     for attempt in range(1, job.retries + 2):
         try:
             with one_thread():
                 record = _attempt(job, stream, shard)
-            return replace(record, seconds=round(time.perf_counter() - begun, 4), attempts=attempt)
+            spent = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - cpu}
+            return replace(record, attempts=attempt, peak=peak_memory(), **spent)
         except Exception as error:  # whatever it is, the other shards go on
             record = failed(shard, error, attempt)
             stream.close()  # its position is unknown after an error
             if record.hopeless:
                 break
-    return replace(record, seconds=round(time.perf_counter() - begun, 4))
+    return replace(record, seconds=time.perf_counter() - begun)
 
 
 def failed(shard: Shard, error: BaseException, attempts: int = 1) -> Record:
@@ -173,6 +177,16 @@ def _again(retries: int, call: Callable[[], Explanation]) -> Explanation:
         with contextlib.suppress(Exception):
             return call()
     return call()
+
+
+def peak_memory() -> int:
+    """The most memory this process has held, in MB; 0 where that is unknown."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in kB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
 def digest_rows(rows: pa.Table) -> str:
