@@ -13,7 +13,7 @@ import model_shelf
 import numpy as np
 import pytest
 
-from texplainer import containers, model_files, skops_files
+from texplainer import containers, model_files, skops_files, ubjson
 from texplainer.cli import main
 from texplainer.errors import InputError
 
@@ -220,6 +220,34 @@ def test_a_damaged_model_gives_exit_code_3_and_one_line(
     path = tmp_path / name
     path.write_bytes(harmed[harm])
     assert str(path) in refused(path, shelf, capfd)
+
+
+def test_every_shorter_ubj_file_is_refused_before_xgboost_meets_it(shelf: Path) -> None:
+    whole = (shelf / "model.ubj").read_bytes()
+    ubjson.check(whole)
+    for end in range(0, len(whole), 97):
+        with pytest.raises(ValueError):
+            ubjson.check(whole[:end])
+    with pytest.raises(ValueError, match="follow its end"):
+        ubjson.check(whole + b"Z")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("model.txt", b"leaf_value=", b"leaf_value=*"),
+        ("model.txt", b"left_child=", b"left_child=7"),
+        ("model.json", b'"left_children":[1', b'"left_children":[99999'),
+    ],
+)
+def test_a_tree_that_crashes_its_library_is_refused(
+    shelf: Path, tmp_path: Path, capfd: Any, name: str, old: bytes, new: bytes
+) -> None:
+    whole = (shelf / name).read_bytes()
+    assert old in whole
+    path = tmp_path / name
+    path.write_bytes(whole.replace(old, new, 1))
+    assert "damaged" in refused(path, shelf, capfd)
 
 
 def test_a_missing_file_and_an_unknown_suffix(shelf: Path, tmp_path: Path, capfd: Any) -> None:

@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from texplainer import fingerprints, ubjson
 from texplainer.errors import InputError
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+TRIAL_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -139,8 +143,10 @@ def _skops(path: Path, consent: Consent) -> Any:
 def _xgboost(path: Path, _: Consent) -> Any:
     _starts_with(path, b"{")
     check = ubjson.check if path.suffix.lower() == ".ubj" else json.loads
-    check(path.read_bytes())  # XGBoost crashes on a file that ends early
+    check(path.read_bytes())
     import xgboost
+
+    _try_out(path, "xgboost", "num_features")
 
     return xgboost.Booster(model_file=path)
 
@@ -150,6 +156,8 @@ def _lightgbm(path: Path, _: Consent) -> Any:
     if b"\nend of trees" not in path.read_bytes():
         raise InputError(f"{path} ends before its last tree; it is truncated.")
     import lightgbm
+
+    _try_out(path, "lightgbm", "num_feature")
 
     return lightgbm.Booster(model_file=path)
 
@@ -203,6 +211,23 @@ def _joblib(path: Path) -> Any:
     import joblib
 
     return joblib.load(path)
+
+
+def _try_out(path: Path, library: str, width: str) -> None:
+    """Load and ask the model once in another process: these readers crash on some damaged files."""
+    code = (
+        f"import sys, numpy, {library} as library; model = library.Booster(model_file=sys.argv[1]); "
+        f"row = numpy.zeros((1, model.{width}())); "
+        "model.inplace_predict(row) if hasattr(model, 'inplace_predict') else model.predict(row)"
+    )
+    # -P: the current folder must not lend its modules to the trial
+    words = [sys.executable, "-P", "-c", code, str(path)]
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=TRIAL_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{path} keeps {library} busy for over {TRIAL_SECONDS} s; it is damaged.") from None
+    if done.returncode < 0:
+        raise InputError(f"{path} makes {library} crash (signal {-done.returncode}); it is damaged.")
 
 
 def _starts_with(path: Path, *openings: bytes) -> None:
