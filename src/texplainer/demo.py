@@ -41,7 +41,9 @@ def explain(name: str, attribution: str, rows: int = 100) -> tuple[Explanation, 
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = network().fit(table[train], labels[train])
-    explainer = TExplainer(model, table[train], attribution=attribution, feature_names=tuple(data.columns))
+    # smoothing=0: the derivative at the row itself, which is the paper's
+    names = tuple(data.columns)
+    explainer = TExplainer(model, table[train], attribution=attribution, smoothing=0, feature_names=names)
     return explainer(table[test[:rows]]), float(model.score(table[test], labels[test]))
 
 

@@ -38,12 +38,14 @@ def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = No
             ax.barh(y, p75 - p25, left=p25, height=0.5, color=colour, alpha=0.35, edgecolor=colour)
             ax.plot([p50, p50], [y - 0.25, y + 0.25], color=colour, lw=2.2, gid=f"median|{p50:.17g}")
             ax.plot(some[-1], y, "o", color=colour, ms=4)
-    names = [
-        name if not (zero := int(np.sum(s == 0))) else f"{style.shorten(name, 18)} ({zero:,} at 0)"
-        for name, s in found.items()
-    ]
-    style.lines_of(ax, names)
+    style.lines_of(ax, list(found), [_detail(s) for s in found.values()])
     ax.set_xscale("log")
     ax.grid(axis="x", color=style.FAINT, lw=0.6)
     style.label_axes(ax, f"{scores.label(subject, metric)} per row ({scores.direction(subject, metric)})")
     return ax
+
+
+def _detail(values: np.ndarray) -> str:
+    """What the box cannot show."""
+    zero = int(np.sum(values == 0))
+    return f" ({zero:,} at 0)" if zero else "" if np.isfinite(values).any() else " (no score)"
