@@ -69,6 +69,36 @@ def test_every_table_format_in_and_out_gives_the_same_values(
     assert same_bits(loaded.predictions, expected.predictions)
 
 
+def test_text_columns_are_categories_as_in_python(tmp_path: Path, capfd: Any) -> None:
+    import skops.io
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    X, y = model_shelf.features()
+    X = X.assign(kind=np.where(X["age"] > 0, "new", "old"))
+    X.loc[3, "kind"] = "rare"
+    columns = make_column_transformer((StandardScaler(), model_shelf.NAMES), (OneHotEncoder(), ["kind"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(X, y)
+    skops.io.dump(model, tmp_path / "model.skops")
+    X.assign(target=y).to_csv(tmp_path / "data.csv", index=False)
+    words = [
+        "explain",
+        str(tmp_path / "model.skops"),
+        str(tmp_path / "data.csv"),
+        "-o",
+        str(tmp_path / "x.parquet"),
+    ]
+    assert run(words) == 0
+    expected = tx.TExplainer(model, X)(X)
+    loaded = files.load(tmp_path / "x.parquet")
+    assert same_bits(loaded.values, expected.values)
+    assert loaded.data.tolist() == expected.data.tolist()
+    assert loaded.categories["kind"].levels == expected.categories["kind"].levels == ("new", "old", "rare")
+    assert same_bits(loaded.categories["kind"].effects, expected.categories["kind"].effects)
+
+
 @pytest.mark.parametrize("engine", ["auto", "finite-difference"])
 def test_streaming_in_many_blocks_changes_no_bit(shelf: Any, tmp_path: Path, engine: str, capfd: Any) -> None:
     folder, models = shelf
