@@ -320,3 +320,14 @@ def test_a_line_of_the_table_names_what_is_real():
             and metric.function.__doc__
         )
     assert set(choose("stability")) == {n for n, m in METRICS.items() if m.family == "stability"}
+
+
+@pytest.mark.parametrize("kind", ["stability_boxplot", "stability_faithfulness"])
+def test_an_evaluation_draws_itself(everything, kind):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    _, found = everything
+    _, ax = pyplot.subplots()
+    assert found.plot(kind, ax=ax) is ax
+    pyplot.close("all")
+    with pytest.raises(InputError, match="stability_boxplot"):
+        found.plot("pie")
