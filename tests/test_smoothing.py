@@ -27,7 +27,7 @@ def _exact(predictor, gradient):
         zero = np.zeros(rows.shape)
         return Gradient(values, np.zeros(values.shape), zero, zero.astype(np.uint8), np.ones(len(rows), int))
 
-    return Engine("closed-form", "given", engine)
+    return Engine("given", "", engine)
 
 
 def test_points_are_fixed_normal_and_balanced():
@@ -110,7 +110,7 @@ def test_points_stay_in_range_and_categories_stay_put():
 
     predictor = _model(watched)
     low, high = X.min(axis=0), X.max(axis=0)
-    engine = Engine("closed-form", "", lambda r: (seen.append(r), _exact(None, lambda q: q).gradient(r))[1])
+    engine = Engine("given", "", lambda r: (seen.append(r), _exact(None, lambda q: q).gradient(r))[1])
     outside = X[:3].copy()
     outside[0, 0] = high[0] + 5
     smoothing.average(engine, predictor, Settings(bounds=(low, high)), 0.8 * SIGMA, outside)

@@ -169,7 +169,7 @@ class TExplainer:
     def _block(self) -> int:
         """Rows explained at a time, so that memory does not grow with the table."""
         per_row = max(1 if self.engine.exact else 2 * self.schema.width, self.categories.evaluations)
-        return max(1, self.predictor.batch_rows // per_row)
+        return max(1, min(2048, self.predictor.batch_rows // per_row))  # a block's arrays stay in cache
 
     def _explain(self, rows: Array) -> dict[str, np.ndarray]:
         """Explain rows that are known to be acceptable."""

@@ -2,7 +2,8 @@
 
 The arithmetic of a small network is cheap beside allocating its activations anew for every block, so
 activations and derivatives live in buffers of the calling thread and are overwritten in place. The
-pullback is therefore valid until the map is next called in the same thread.
+pullback is therefore valid until the map is next called in the same thread. Rows in float32 are
+taken through float32 weights, at half the cost: enough for averages.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from scipy.special import expit
 
 from texplainer.gradients.transformers import Map, Pullback
 from texplainer.signatures import Array
+
+WIDTHS = (np.float64, np.float32)
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,15 @@ ACTIVATIONS: dict[str, Activation | None] = {
 
 def network(weights: Sequence[Array], offsets: Sequence[Array], activation: Activation | None) -> Map:
     """Give the map of all layers, the activation between them but not after the last."""
-    weights = [np.asarray(w, dtype=np.float64) for w in weights]
-    back = [np.ascontiguousarray(w.T) for w in weights]
     buffers = threading.local()
+    ahead = {t: [np.ascontiguousarray(w, dtype=t) for w in weights] for t in WIDTHS}
+    back = {t: [np.ascontiguousarray(w.T) for w in ahead[t]] for t in WIDTHS}
 
     def forward(rows: Array) -> tuple[Array, Pullback]:
-        layers = _kept(buffers, "layers", [(len(rows), w.shape[1]) for w in weights])
+        width = rows.dtype.type
+        layers = _kept(buffers, "layers", width, [(len(rows), w.shape[1]) for w in weights])
         a = rows
-        for i, (weight, offset, z) in enumerate(zip(weights, offsets, layers, strict=True)):
+        for i, (weight, offset, z) in enumerate(zip(ahead[width], offsets, layers, strict=True)):
             np.matmul(a, weight, out=z)
             z += offset
             if activation is not None and i < len(weights) - 1:
@@ -60,9 +64,9 @@ def network(weights: Sequence[Array], offsets: Sequence[Array], activation: Acti
             a = z
 
         def pullback(d: Array) -> Array:
-            slopes = _kept(buffers, "slopes", [(*d.shape[:2], w.shape[0]) for w in weights])
+            slopes = _kept(buffers, "slopes", width, [(*d.shape[:2], w.shape[0]) for w in weights])
             for i in reversed(range(len(weights))):
-                d = np.matmul(d, back[i], out=slopes[i])
+                d = np.matmul(d, back[width][i], out=slopes[i], casting="same_kind")
                 if activation is not None and i > 0:
                     activation.pull(layers[i - 1], d)
             return d
@@ -72,10 +76,10 @@ def network(weights: Sequence[Array], offsets: Sequence[Array], activation: Acti
     return forward
 
 
-def _kept(buffers: threading.local, name: str, shapes: list[tuple[int, ...]]) -> list[Array]:
+def _kept(buffers: threading.local, name: str, width: type, shapes: list[tuple[int, ...]]) -> list[Array]:
     """Give the calling thread's arrays of these shapes, made anew only when the shapes change."""
     found = getattr(buffers, name, None)
-    if found is None or [one.shape for one in found] != shapes:
-        found = [np.empty(shape) for shape in shapes]
+    if found is None or found[0].dtype != width or [one.shape for one in found] != shapes:
+        found = [np.empty(shape, dtype=width) for shape in shapes]
         setattr(buffers, name, found)
     return found

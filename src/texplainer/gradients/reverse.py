@@ -52,11 +52,14 @@ def differentiate(
     (count, features), outputs = rows.shape, len(predictor.outputs)
     values, error = np.empty((count, features, outputs)), np.empty((count, features, outputs))
     # padded to whole blocks, so that a row's bits do not depend on how many others come with it
-    seeds = np.zeros((outputs, size, len(predictor.all_names)))
+    width = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
+    seeds = np.zeros((outputs, size, len(predictor.all_names)), dtype=width)
     seeds[np.arange(outputs), :, predictor.outputs] = 1.0
-    block = np.empty((size, features))  # C order always: other layouts are summed in another order
+    block = np.empty(
+        (size, features), dtype=width
+    )  # C order always: other layouts are summed in another order
     fixed = ~predictor.schema.numeric
-    rounding = ROUNDINGS * predictor.unit / sigma
+    rounding = ROUNDINGS * max(predictor.unit, float(np.finfo(width).eps) / 2) / sigma
     for start in range(0, count, size):
         part = slice(start, min(start + size, count))
         used = part.stop - start

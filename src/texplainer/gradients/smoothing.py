@@ -34,7 +34,8 @@ WIDTHS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.1)
 FAITHFUL = 0.9  # R² of the smoothed model
 TRIAL_ROWS, TRIAL_POINTS = 64, 32
 CHUNK = 512  # rows averaged at a time
-COARSE = 1e3  # |x| in spreads up to which float32 coordinates still resolve the neighbourhood finely
+BATCH = 4096  # rows given to the engine at a time
+COARSE = 1e4  # |x| in widths up to which float32 coordinates still resolve the neighbourhood finely
 
 
 def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Settings) -> Engine:
@@ -91,22 +92,33 @@ def _average(
     movable = np.where(predictor.schema.numeric, width, 0.0)
     low, high = _limits(rows, settings.bounds)
     total, squares, bend, rounding, cost = 0.0, 0.0, 0.0, 0.0, 0
-    pairs = directions(POINTS, rows.shape[1])
-    for z in pairs:
-        move = movable * z
-        ahead = engine.gradient(np.clip(rows + move, low, high))
-        behind = engine.gradient(np.clip(rows - move, low, high))
-        mean = 0.5 * (ahead.values + behind.values)
-        total, squares = total + mean, squares + mean**2
-        bend = bend + z[:, None] * (ahead.values - behind.values)
-        rounding = rounding + 0.5 * (ahead.error + behind.error)
-        cost = cost + ahead.evaluations + behind.evaluations
-    count = len(pairs)
-    values = np.asarray(total / count)
-    scatter = np.maximum(squares / count - values**2, 0.0) / (count - 1)
+    z = directions(POINTS, rows.shape[1])
+    pairs = len(z)
+    together = max(1, BATCH // (2 * len(rows)))  # pairs in one call of the engine
+    kind = _kind(engine, rows, movable)
+    for start in range(0, pairs, together):
+        part = z[start : start + together, None, :]  # (pairs, 1, features)
+        points = np.concatenate([rows + movable * part, rows - movable * part])
+        np.clip(points, low, high, out=points)
+        found = engine.gradient(points.reshape(-1, rows.shape[1]).astype(kind, copy=False))
+        ahead, behind = found.values.reshape(2, len(part), *rows.shape, -1)
+        mean = 0.5 * (ahead + behind)
+        total, squares = total + mean.sum(axis=0), squares + np.einsum("prfo,prfo->rfo", mean, mean)
+        bend = bend + np.einsum("pf,prfo->rfo", part[:, 0], ahead - behind)
+        rounding = rounding + found.error.reshape(-1, *mean.shape[1:]).sum(axis=0) / 2
+        cost = cost + found.evaluations.reshape(-1, len(rows)).sum(axis=0)
+    values = np.asarray(total / pairs)
+    scatter = np.maximum(squares / pairs - values**2, 0.0) / (pairs - 1)
     safe = np.where(movable > 0, movable, np.inf)
-    curvature = bend / (2 * count * safe[:, None])
-    return values, np.sqrt(scatter) + rounding / count, np.asarray(curvature), np.asarray(cost)
+    curvature = bend / (2 * pairs * safe[:, None])
+    return values, np.sqrt(scatter) + rounding / pairs, np.asarray(curvature), np.asarray(cost)
+
+
+def _kind(engine: Engine, rows: Array, width: Array) -> type:
+    """Float32 for formulas, where its coordinates are fine beside the neighbourhood: half the time."""
+    coarse = np.max(np.abs(rows) * (width > 0), initial=0.0, where=np.isfinite(rows))
+    narrow = np.min(width, initial=np.inf, where=width > 0)
+    return np.float32 if engine.name == "closed-form" and coarse < COARSE * narrow else np.float64
 
 
 def box(predictor: Predictor, settings: Settings, half: Array, rows: Array) -> Gradient:
