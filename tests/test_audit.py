@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from texplainer import audit, files, streams, verification
+from texplainer import Explanation, audit, files, streams, verification
 from texplainer.cli import main
 from texplainer.errors import InputError
 
@@ -71,6 +71,18 @@ def test_the_record_names_everything(folder: Path) -> None:
     assert {"python", "texplainer", "numpy", "sklearn", "skops"} <= set(record["software"])
     assert record["floats"]["mantissa_bits"] == 53 and record["floats"]["denormals"] is True
     assert "time" not in str(record)  # the same input gives the same bytes
+
+
+def test_what_an_explainer_says_of_itself_is_recorded(tmp_path: Path) -> None:
+    own = {"model": "a" * 64, "background": "b" * 64}
+    made = Explanation.build(
+        np.ones((2, 1)), data=np.ones((2, 1)), settings={"fingerprints": own, "step": "auto"}
+    )
+    made.save(tmp_path / "x.npz")
+    record = files.read(tmp_path / "x.npz")[0]["record"]
+    assert record["model"] == {"fingerprint": "a" * 64} and record["background"] == {"fingerprint": "b" * 64}
+    assert record["data"]["fingerprint"] == record["values"]["data"]
+    assert record["configuration"]["options"] == {"step": "auto"}
 
 
 def test_saving_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
