@@ -277,7 +277,7 @@ def test_local_plots_refuse_many_rows_and_outputs(draw):
 @pytest.mark.parametrize("draw", [*LOCAL, *GLOBAL])
 def test_plots_take_hard_cases_and_the_axes_they_are_given(draw):
     """All-zero, undefined, two features, names with markup and formulae, given axes."""
-    odd = made(names=("$x^2$ <script>", "b\nc", *"defg"))
+    odd = made(names=("$\\no{such$ <script>", "b\nc", *"defg"))
     zero, undefined = made(rows=4), made(rows=4)
     zero.arrays["values"][:] = 0
     zero.arrays["gradient"][:] = 0

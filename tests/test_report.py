@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 
 import matplotlib
 
@@ -69,7 +70,7 @@ def test_the_page_holds_the_explanation(tmp_path):
     np.testing.assert_allclose(np.array(part["importance"]["mean"])[:, 0], mean)
     facts = dict(part["facts"])
     assert facts["engine"] == "closed-form" and facts["model evaluations"] == "520 (13 a row)"
-    assert {"data fingerprint", "numpy", "Python"} <= set(facts)
+    assert {"fingerprint of the data", "version of numpy", "version of python"} <= set(facts)
 
 
 def test_a_thousand_rows_stay_under_two_megabytes():
@@ -139,11 +140,13 @@ def test_reports_are_the_same_every_time():
     assert report.page(made()) == report.page(made())
 
 
-def test_the_fingerprint_tells_data_apart():
-    data = np.arange(6.0).reshape(2, 3)
-    assert explanations.fingerprint(data) == explanations.fingerprint(data.copy())
-    assert explanations.fingerprint(data) != explanations.fingerprint(data.reshape(3, 2))
-    assert explanations.fingerprint(data) != explanations.fingerprint(data + 1e-12)
+def test_fingerprints_of_model_and_data_are_shown():
+    explanation = made()
+    other = made(seed=1)
+    known = replace(explanation, settings={"fingerprints": {"model": {"sha256": "ab" * 32}}})
+    facts = dict(explanations.facts(known))
+    assert facts["fingerprint of the model"] == "ab" * 8
+    assert facts["fingerprint of the data"] != dict(explanations.facts(other))["fingerprint of the data"]
 
 
 def test_notebooks_show_a_table_without_scripts():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.report.explanations import environment, finite
+from texplainer.report.explanations import EMPTY, environment, finite
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -54,7 +54,7 @@ def boxes(scores: np.ndarray) -> list[list[Any]]:
 
 def facts(evaluation: Any) -> list[tuple[str, str]]:
     """What was run, for the record."""
-    found = {str(k): str(v) for k, v in evaluation.settings.items() if v not in (None, "", [], ())}
+    found = {str(k): str(v) for k, v in evaluation.settings.items() if v not in EMPTY}
     found |= {f"seconds, {name}": f"{seconds:.3g}" for name, seconds in evaluation.timing.items()}
     for name, seconds, spent in zip(
         evaluation.explainers, evaluation.seconds, evaluation.evaluations, strict=True

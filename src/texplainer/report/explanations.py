@@ -7,17 +7,16 @@ beyond its budget, rows are thinned evenly and the page says so; global numbers 
 from __future__ import annotations
 
 import base64
-import hashlib
-import platform
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from texplainer import audit, fingerprints
 from texplainer.explanation import Explanation
 
 BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 MB
-PACKAGES = ("texplainer", "numpy", "scipy", "scikit-learn")
+EMPTY = (None, "", [], ())
 
 
 def payload(explanation: Explanation) -> dict[str, Any]:
@@ -81,39 +80,31 @@ def importance(explanation: Explanation) -> dict[str, Any]:
 
 def facts(explanation: Explanation) -> list[tuple[str, str]]:
     """What was run, for the record."""
-    found = {str(k): str(v) for k, v in explanation.settings.items() if v not in (None, "", [], ())}
+    settings = dict(explanation.settings)
+    known = {"data": fingerprints.of_array(explanation.arrays["data"])} | settings.pop("fingerprints", {})
     # what was chosen stands before what was asked for ("auto")
     chosen = {
         "engine": explanation.engine,
         "scale": explanation.scale,
         "attribution": explanation.attribution,
     }
-    found = chosen | {name: value for name, value in found.items() if name not in chosen}
+    found = chosen | {str(k): str(v) for k, v in settings.items() if k not in chosen and v not in EMPTY}
     if "evaluations" in explanation.arrays:
         spent = explanation.arrays["evaluations"]
         found["model evaluations"] = f"{int(spent.sum()):,} ({spent.mean():,.0f} a row)"
-    found["data fingerprint"] = fingerprint(explanation.arrays["data"])
+    found |= {f"fingerprint of the {name}": _short(found_there) for name, found_there in known.items()}
     return list((found | environment()).items())
 
 
 def environment() -> dict[str, str]:
     """The versions of what did the work."""
-    return {name: installed(name) for name in PACKAGES} | {"Python": platform.python_version()}
+    return {f"version of {name}": version for name, version in audit.software().items()}
 
 
-def fingerprint(data: np.ndarray) -> str:
-    """The first digits of a SHA-256 of a table's content."""
-    plain = np.ascontiguousarray(data)
-    content = plain.tobytes() if plain.dtype != object else repr(plain.tolist()).encode()
-    return hashlib.sha256(repr(plain.shape).encode() + content).hexdigest()[:16]
-
-
-def installed(package: str) -> str:
-    """The version of an installed package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+def _short(fingerprint: Any) -> str:
+    """The digits of a SHA-256 that people compare; a mapping's own if it names one."""
+    found = fingerprint.get("sha256", fingerprint) if isinstance(fingerprint, Mapping) else fingerprint
+    return str(found)[:16]
 
 
 def packed(array: np.ndarray, kind: str = "f4") -> dict[str, Any]:
