@@ -1,5 +1,7 @@
 """Smoothed gradients against closed forms; the width rule; the black-box form at the same width."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
@@ -168,6 +170,17 @@ def test_chunking_does_not_matter(size):
 _NETWORK = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=500, solver="lbfgs", tol=1e-2).fit(
     X, np.sin(X[:, 0]) + X[:, 1]
 )
+
+
+def test_float32_averages_agree_with_float64_ones():
+    explainer = TExplainer(_NETWORK, X, smoothing=0.2, attribution="sensitivity")
+    point = TExplainer(_NETWORK, X, smoothing=0, attribution="sensitivity").engine
+    limits = Settings(bounds=explainer.background.bounds)
+    slow = replace(point, name="given")  # only formulas are averaged in float32
+    narrow, wide = (smoothing.average(e, explainer.predictor, limits, 0.2 * SIGMA, X) for e in (point, slow))
+    assert 0 < np.abs(narrow.values - wide.values).max() < 1e-5
+    far = X + np.array([0.0, 1e6, 0.0])  # where float32 has no digits left for the neighbourhood
+    assert smoothing._kind(point, far, 0.2 * SIGMA) is np.float64
 
 
 def test_only_attributions_that_are_the_gradient_average_it():

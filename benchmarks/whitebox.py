@@ -1,0 +1,174 @@
+"""White-box engines: time to explain over time to predict, and throughput beside the rivals.
+
+One run, every ratio from the same process: each pair of jobs is timed alternately, in CPU seconds of
+one thread, and the median ratio is shown. Run it from the repository's root:
+
+    python benchmarks/whitebox.py [--quick] [--write docs/results/whitebox.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import texplainer as tx
+from texplainer import datasets, rivals
+from texplainer.gradients import smoothing
+
+ROWS = 10_000
+NETWORKS = {"3H-NN": (64, 64, 64), "5H-64-NN": (64,) * 5, "5H-128-NN": (64, 128, 128, 128, 64)}
+BACKGROUND = 200
+
+
+def cpu(job: Callable[[], Any]) -> float:
+    began = time.process_time()
+    job()
+    return time.process_time() - began
+
+
+def ratio(job: Callable[[], Any], unit: Callable[[], Any], repeats: int) -> float:
+    """Median of CPU time over CPU time, the two timed alternately."""
+    job(), unit()
+    return float(np.median([cpu(job) / max(cpu(unit), 1e-9) for _ in range(repeats)]))
+
+
+def fit(layers: tuple[int, ...], data: Any) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    model = MLPClassifier(layers, solver="sgd", learning_rate_init=0.01, max_iter=30, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a few epochs are enough for timing
+        return model.fit(data.X_train[:5000], data.y_train[:5000])
+
+
+def torch_twin(model: Any) -> Any:
+    """The same network in torch, float64, giving the logit."""
+    import torch
+
+    torch.set_num_threads(1)
+    layers: list[Any] = []
+    for i, (weight, offset) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
+        linear = torch.nn.Linear(*weight.shape).double()
+        linear.weight.data, linear.bias.data = torch.tensor(weight.T.copy()), torch.tensor(offset.copy())
+        layers += [linear] if i == len(model.coefs_) - 1 else [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers)
+
+
+def ratios(data: Any, repeats: int) -> list[str]:
+    """Explaining 10,000 rows x 28 features, in units of predicting them."""
+    rows = np.tile(data.X_test, (ROWS // len(data.X_test) + 1, 1))[:ROWS]
+    background = data.X_train[:BACKGROUND]
+    lines = [
+        "| network | library | point gradient | whole explanation with diagnostics | smoothed, 64 points |",
+        "|---|---|---|---|---|",
+    ]
+    for name in ("3H-NN", "5H-128-NN"):
+        fitted = fit(NETWORKS[name], data)
+        for library, model in (("scikit-learn", fitted), ("torch", torch_twin(fitted))):
+            scale = "probability"
+            point = tx.TExplainer(model, background, smoothing=0, attribution="sensitivity", scale=scale)
+            smooth = tx.TExplainer(model, background, smoothing=0.2, attribution="sensitivity", scale=scale)
+            predict = lambda p=point.predictor: p(rows)  # noqa: E731
+            alone = ratio(lambda p=point: p.engine.gradient(rows), predict, repeats)
+            whole = ratio(lambda p=point: p(rows, progress=False), predict, repeats)
+            averaged = ratio(lambda s=smooth: s.engine.gradient(rows), predict, max(1, repeats // 4))
+            lines.append(
+                f"| {name} | {library} | {alone:.1f} | {whole:.1f} | {averaged:.0f} "
+                f"({averaged / smoothing.POINTS:.2f} a point) |"
+            )
+    return lines
+
+
+def throughput(data: Any, quick: bool) -> list[str]:
+    """Rows a second of CPU time, 5H-64-NN, beside the rivals; each on as many rows as it needs."""
+    model, background = fit(NETWORKS["5H-64-NN"], data), data.X_train[:100]
+    ours = {
+        "T-Explainer, point gradient": (2000, {"attribution": "sensitivity", "smoothing": 0}),
+        "T-Explainer, smoothed gradient": (500, {"attribution": "sensitivity"}),
+        "T-Explainer, effect (default)": (50, {}),
+        "T-Explainer, additive": (50, {"attribution": "additive"}),
+        "T-Explainer, Algorithm 1": (200, {"step": "paper"}),
+    }
+    jobs = {
+        label: (count, tx.TExplainer(model, background, **options))
+        for label, (count, options) in ours.items()
+    }
+    names = {
+        "shap": 2,
+        "shap_kernel": 1,
+        "lime": 4,
+        "integrated_gradients": 200,
+        "shap_gradient": 20,
+        "shap_deep": 100,
+    }
+    for name, built in rivals.suite(model, background, names if not quick else ("lime",)).items():
+        jobs[name] = (names[name], built)
+    speed: dict[str, float | str] = {}
+    for label, (count, explain) in jobs.items():
+        if isinstance(explain, rivals.Skipped):
+            speed[label] = explain.reason
+            continue
+        try:
+            explain(data.X_test[:1])  # compilation is not counted
+            speed[label] = count / cpu(lambda e=explain, n=count: e(data.X_test[:n]))
+        except Exception as error:
+            speed[label] = f"{type(error).__name__}: {error}"
+    shap = speed.get("shap", 1.0)
+    unit = shap if isinstance(shap, float) else 1.0
+    lines = ["| explainer | rows a second | times SHAP's default |", "|---|---|---|"]
+    for label, value in speed.items():
+        words = f"{value:,.1f} | {value / unit:,.1f}" if isinstance(value, float) else f"skipped: {value} | "
+        lines.append(f"| {label} | {words} |")
+    return lines
+
+
+def whole_file(data: Any) -> list[str]:
+    """All rows of HIGGS with the 5H-64-NN, against SHAP's default explainer on 20 rows."""
+    model, background = fit(NETWORKS["5H-64-NN"], data), data.X_train[:100]
+    rows = np.concatenate([data.X_train, data.X_test])
+    explainer = tx.TExplainer(model, background, attribution="sensitivity", smoothing=0)
+    ours = cpu(lambda: explainer(rows, progress=False))
+    shap = rivals.shap(model, background)
+    shap(rows[:1])
+    theirs = cpu(lambda: shap(rows[:20]))
+    return [
+        f"All {len(rows):,} rows of HIGGS by T-Explainer (point gradient, with diagnostics): {ours:.2f} s. "
+        f"SHAP's default explainer, 20 rows, 100 background rows: {theirs:.2f} s."
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", default=None)
+    arguments = parser.parse_args()
+    with threadpool_limits(1):  # both sides of a ratio get one thread
+        measure(datasets.load("higgs"), arguments.quick, arguments.write)
+
+
+def measure(data: Any, quick: bool, write: str | None) -> None:
+    parts = [
+        "## Time to explain over time to predict",
+        f"{ROWS:,} rows x 28 features (HIGGS), CPU seconds of one thread, median of alternating runs.",
+        "\n".join(ratios(data, 3 if quick else 7)),
+        "## Throughput",
+        "5H-64-NN on HIGGS, 100 background rows, CPU seconds of one thread.",
+        "\n".join(throughput(data, quick)),
+    ]
+    if not quick:
+        parts += ["## A whole file", *whole_file(data)]
+    text = "\n\n".join(parts) + "\n"
+    print(text)
+    if write:
+        with open(write, "w") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()
