@@ -179,6 +179,10 @@ PICTURES = (
     agreement,
     timing,
 )
+PAGES = {
+    "Report": '`explanation.report("out.html")`: one file that loads nothing; hover, sort, filter, pick.',
+    "Explorer": "`texplainer serve MODEL DATA`: move a feature and watch prediction, surrogate and bars.",
+}
 SUBJECTS = (tumours, four_features, mixed, network, evaluation)
 
 
@@ -192,6 +196,8 @@ def page() -> str:
     for draw in PICTURES:
         lines += ["", f"## {draw.__name__.replace('_', ' ').capitalize()}", "", str(draw.__doc__), ""]
         lines += ["```python", _body(draw), "```", "", f"![{draw.__doc__}](gallery/{draw.__name__}.png)"]
+    for name, words in PAGES.items():
+        lines += ["", f"## {name}", "", words, "", f"![{words}](gallery/{name.lower()}.png)"]
     lines += ["", "## What is drawn", "", "```python"]
     lines += [
         "\n\n".join(textwrap.dedent(inspect.getsource(make)).removeprefix("@cache\n") for make in SUBJECTS)

@@ -16,6 +16,7 @@ FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
+    "--hide-scrollbars",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",

@@ -133,6 +133,7 @@ TX.explorer = (about) => {
       return side(title, (width) => TX.bars(width, chosen));
     });
   };
+  const percent = (share) => `${TX.number(Number((100 * share).toPrecision(2)))} %`;
   const modes = {
     row: ["another row", async () => {
       const other = await TX.ask("row", { row: state.other });
@@ -148,7 +149,7 @@ TX.explorer = (about) => {
     stability: ["small changes", async () => {
       const found = await TX.ask("stability", { cells: state.cells, share: state.share });
       note.textContent = found.worst === null ? "Some of the changed rows have no attributions."
-        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its spread: the attributions move by ${TX.number(100 * found.median)} % (median), ${TX.number(100 * found.worst)} % at worst. Thin lines: where each bar went.`;
+        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its spread: the attributions move by ${percent(found.median)} (median), ${percent(found.worst)} at worst. Thin lines: where each bar went.`;
       const list = items(state.answer, state.cells).map((item, f) => ({ ...item, error: null, low: found.low[f][state.output], high: found.high[f][state.output] }));
       if (!numeric(list)) return [nothing(state.answer)];
       return [side("attributions and their reach", (width) => TX.bars(width, [...list].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 13)))];

@@ -60,7 +60,7 @@ TX.axis = (svg, at, ticks, y, top, log = false) => {
 
 TX.bars = (width, items, { pick = null, signed = true } = {}) => {
   const frame = TX.frame(width, items.length, items);
-  const reach = (item) => Math.max(Math.abs(item.value) + (item.error || 0), Math.abs(item.high || 0));
+  const reach = (item) => Math.max(Math.abs(item.value) + (item.error || 0), item.value >= 0 ? item.high || 0 : -(item.low || 0));
   let low = Math.min(0, ...items.filter((i) => i.value < 0).map((i) => -reach(i)));
   let high = Math.max(0, ...items.filter((i) => i.value >= 0).map(reach));
   if (high === low) high = 1;
@@ -73,7 +73,7 @@ TX.bars = (width, items, { pick = null, signed = true } = {}) => {
     const row = TX.row(frame, width, y, item, pick);
     row.append(...TX.bar(item, at(0), at(item.value), y));
     if (item.error) row.append(...TX.whisker(at(item.value - item.error), at(item.value + item.error), y));
-    if (item.high) row.append(...TX.whisker(at(item.low), at(item.high), y));
+    if (Number.isFinite(item.high)) row.append(...TX.whisker(at(item.low), at(item.high), y));
     const right = item.value >= 0;
     row.append(TX.svg("text", { class: right ? "" : "end", x: at(right ? reach(item) : -reach(item)) + (right ? 6 : -6), y: y + 17 },
       TX.number(item.value, signed)));
