@@ -211,7 +211,7 @@ def test_swap_contributions_of_an_additive_model_add_up(seed):
 
 @pytest.mark.parametrize("batch_rows", (1, 7, 50))
 def test_chunks_change_no_bit(batch_rows):
-    background, rows = table(30), table(5, seed=1)
+    background, rows = table(30), table(3, seed=1)
     whole = TExplainer(tangled, background)(rows)
     parts = TExplainer(tangled, background, batch_rows=batch_rows)(rows)
     np.testing.assert_array_equal(whole.values, parts.values)
