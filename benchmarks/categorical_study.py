@@ -221,15 +221,15 @@ first by absolute value; {count} rows per cell ({len(SEEDS)} seeds, 3 models, {E
 
 Swaps need no retraining and explain the model they are given. "Effect" and "scaled" measure how much a
 feature moves the prediction from where the row stands, and so rank it well even when the row's own level
-is an average one. Contributions (SHAP's too) measure how far the row's own level lies from the average: near 0
-for an average level, however informative the feature is. "Scaled" takes the derivative of the numeric
+is an average one. Contributions (SHAP's too) measure how far the row's own level lies from the average: near
+0 for an average level, however informative the feature is. "Scaled" takes the derivative of the numeric
 columns, which a tree or an overfitted network makes large at single points; "effect" takes the moves the
 data really makes. LIME is right in all rows, at 5,000 evaluations each: its weights come from a linear model
 of a wide neighbourhood, and this truth is additive in the log-odds.
 
-What to keep in mind: the truth is that of the data, not of the model, so the models must not have fitted the
-noise. A pilot with 1,000 training rows, an Adam-trained network and deeper trees was set aside for that reason
-(in ten rows of one design, "scaled" was then right in 70% for the network); the settings above were fixed
+What to keep in mind: the truth is that of the data, not of the model, so the models must not have fitted
+the noise. A pilot with 1,000 training rows, an Adam-trained network and deeper trees was set aside for that
+reason (in ten rows of one design, "scaled" was then right in 70% for the network); the settings above were fixed
 after it. SHAP averages over 50 background rows. Times were taken on a busy machine, in one run; they include
 building the explainer, and the refit where there is one.
 
