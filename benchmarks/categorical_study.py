@@ -228,10 +228,10 @@ data really makes. LIME is right in all rows, at 5,000 evaluations each: its wei
 of a wide neighbourhood, and this truth is additive in the log-odds.
 
 What to keep in mind: the truth is that of the data, not of the model, so the models must not have fitted
-the noise. A pilot with 1,000 training rows, an Adam-trained network and deeper trees was set aside for that
-reason (in ten rows of one design, "scaled" was then right in 70% for the network); the settings above were
-fixed after it. SHAP averages over 50 background rows. Times were taken on a busy machine, in one run; they include
-building the explainer, and the refit where there is one.
+the noise. A pilot with 1,000 training rows, an Adam-trained network and deeper trees was set aside for
+that reason (in ten rows of one design, "scaled" was then right in 70% for the network); the settings above
+were fixed after it. SHAP averages over 50 background rows. Times were taken on a busy machine, in one run;
+they include building the explainer, and the refit where there is one.
 
 ## How far the refitted models stray
 
