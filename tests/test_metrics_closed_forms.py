@@ -219,6 +219,9 @@ def test_infidelity_by_hand():
     # best factor (9 + 8)/(9 + 4) = 17/13: errors 3*17/13 - 3, 2*17/13 - 4.
     rescaled = ((51 / 13 - 3) ** 2 + (34 / 13 - 4) ** 2) / 2
     assert faithfulness.infidelity(expected, response, convention="rescaled") == pytest.approx([rescaled])
+    assert faithfulness.infidelity(expected, response, convention="scale-free") == pytest.approx(
+        [rescaled / 12.5]
+    )
     assert faithfulness.infidelity(0 * expected, response) == pytest.approx([1.0])
     # a second row where the model is flat: the error 13/2 is divided by the mean power (12.5 + 0)/2.
     rows = faithfulness.infidelity(np.vstack([expected, expected]), np.vstack([response, 0 * response]))
