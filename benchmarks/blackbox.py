@@ -83,7 +83,7 @@ def throughput() -> list[str]:
         "SHAP kernel": tx.rivals.shap(model, background, algorithm="kernel"),
         "LIME": tx.rivals.lime(model, X),
     }
-    lines = ["| explainer | rows/s at 10 rows | at 100 rows | slower than the black-box T-Explainer, at 100 rows |",
+    lines = ["| explainer | rows/s at 10 rows | at 100 rows | slower than the black-box T-Explainer |",
              "|---|---|---|---|"]  # fmt: skip
     speeds = {}
     for name, explainer in explainers.items():
@@ -127,7 +127,7 @@ def main() -> None:
     page = [
         "# Black-box explanations: cost",
         "",
-        "Made by `python benchmarks/blackbox.py`. Seconds depend on the machine; the ratios are what to read.",
+        "Made by `python benchmarks/blackbox.py`. Seconds depend on the machine; read the ratios.",
         "",
         f"## Time to explain over time to predict the same stencil ({ROWS:,} rows x {FEATURES} features)",
         "",

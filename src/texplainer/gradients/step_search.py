@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import factorial
@@ -66,7 +67,7 @@ def noise_level(predictor: Predictor, background: Array, sigma: Array) -> float:
         table = np.diff(table, axis=0)
         gamma = factorial(k) ** 2 / factorial(2 * k)
         levels.append(np.sqrt(gamma * np.mean(table**2)))
-    settled = [b for a, b in zip(levels, levels[1:], strict=False) if max(a, b) <= 4 * min(a, b)]
+    settled = [b for a, b in pairwise(levels) if max(a, b) <= 4 * min(a, b)]
     estimate = float(settled[0]) if settled and np.isfinite(settled[0]) else 0.0
     floor = 2 * predictor.unit * typical if np.isfinite(typical) else 0.0
     return max(floor, min(estimate, 1e4 * floor))  # a kink under the probe must not pass for noise
