@@ -1,7 +1,5 @@
 """The compiled soft trees against leaf-box enumeration, and their laws."""
 
-# ruff: noqa: E402  (the engine needs optional packages, asked for first)
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -122,15 +122,15 @@ def _check(explained: Explained, background: Array) -> None:
         )
 
 
-def differentiate(explained: Explained, c: float, rows: Array) -> Gradient:
+def differentiate(at: Callable[[float], Explained], c: float, rows: Array) -> Gradient:
     """Smoothed values and gradients; where the gradient vanishes, again over a wider neighbourhood."""
-    found = _gradient(explained, rows)
+    found = _gradient(at(c), rows)
     width = np.full(len(rows), c)
     for factor in ENLARGE:
         flat = np.flatnonzero(~found.values.any(axis=(1, 2)))
         if not len(flat):
             break
-        wider = _gradient(explained.at(factor * c), rows[flat])
+        wider = _gradient(at(factor * c), rows[flat])
         width[flat] = factor * c
         for name in ("values", "error"):
             getattr(found, name)[flat] = getattr(wider, name)

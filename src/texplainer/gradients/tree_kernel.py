@@ -21,7 +21,7 @@ from texplainer.gradients.lanes import WIDTH, any_positive, load, splat, store
 from texplainer.gradients.tree_ensemble import LEAF, LOWER, MISSING_LEFT, TWIN, UPPER
 from texplainer.gradients.tree_split import split_between, split_free, split_once, take_default
 
-BLOCK = 64  # rows a node visit: the walk itself costs as much as a dozen rows
+BLOCK = 96  # rows a node visit: the walk itself costs as much as a dozen rows
 _U = np.uint64  # signed indices would be checked for wrap-around at every access
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Smoothed:
     widths: Floats  # (features,) 0: a hard column
     plan: Plan
     ranks: dict[int, Floats]  # hard column -> its sorted thresholds
+    importance: Floats  # (columns,) how much a unit of each column decides, see `work`
 
     def code(self, rows: Floats) -> Floats:
         """Rows as the kernels read them: clipped, virtual columns appended, hard columns ranked."""
@@ -51,7 +53,10 @@ class Smoothed:
         cells, outputs = self.code(rows), len(self.ensemble.base)
         value = np.zeros((len(rows), outputs))
         gradient = np.zeros((len(rows), self.ensemble.columns, outputs))
-        run(self.plan, cells, value, gradient, execution, threads)
+        order = np.arange(len(rows))
+        if len(rows) >= 4 * BLOCK and execution != "scalar":
+            order = coherent_order(cells, self.importance, BLOCK)
+        run(self.plan, (cells, order, value, gradient), execution, threads)
         gradient = gradient[:, : self.ensemble.features] * self.plan.inverse[: self.ensemble.features, None]
         return value + self.ensemble.base, gradient
 
@@ -83,34 +88,28 @@ def smooth(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
         depth=np.uint64(ensemble.depth),
         block=np.uint64(BLOCK),
     )
-    return Smoothed(ensemble, np.asarray(widths, dtype=np.float64), plan, ranks)
+    return Smoothed(ensemble, np.asarray(widths, dtype=np.float64), plan, ranks, work(plan) * plan.inverse)
 
 
-def run(
-    plan: Plan, cells: Floats, value: Floats, gradient: Floats, execution: str, threads: int | None
-) -> None:
-    """Fill `value` and `gradient`, in parallel over rows; the result does not depend on how."""
-    rows = len(cells)
-    if rows >= 4 * BLOCK and execution != "scalar":
-        order = coherent_order(cells, work(plan) * plan.inverse, BLOCK)
-    else:
-        order = np.arange(rows)
+def run(plan: Plan, arrays: tuple[Any, ...], execution: str, threads: int | None) -> None:
+    """Fill the last two of (cells, order, value, gradient), in parallel over rows; how changes nothing."""
     width = plan.value.shape[1]
-    fixed = (plan, cells, order, value, gradient)
     many = None if width == 1 else width
 
     def execute(name: str, first: int, last: int) -> None:
-        EXECUTIONS[name](*fixed, first, last, many)
+        EXECUTIONS[name](plan, *arrays, first, last, many)
 
-    done = 0
+    first, last = 0, len(arrays[0])
     if execution == "auto":
-        done, execution = fastest(execute, rows)
-    workers = min(threads or os.cpu_count() or 1, -(-rows // (2 * BLOCK)))
+        first, last, execution = fastest(execute, last)
+    workers = min(threads or os.cpu_count() or 1, -(-(last - first) // (2 * BLOCK)))
     if workers <= 1:
-        return execute(execution, done, rows)
-    share = -(-(rows - done) // (4 * workers * BLOCK)) * BLOCK
+        return execute(execution, first, last)
+    share = -(-(last - first) // (4 * workers * BLOCK)) * BLOCK
     with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(execute, execution, at, min(at + share, rows)) for at in range(done, rows, share)]
+        jobs = [
+            pool.submit(execute, execution, at, min(at + share, last)) for at in range(first, last, share)
+        ]
         for job in jobs:
             job.result()
     return None
@@ -126,14 +125,15 @@ def work(plan: Plan) -> Floats:
     )
 
 
-def fastest(execute: Callable[[str, int, int], None], rows: int) -> tuple[int, str]:
-    """Rows already done and the faster execution: one block each, when there are enough rows to repay it."""
+def fastest(execute: Callable[[str, int, int], None], rows: int) -> tuple[int, int, str]:
+    """The faster execution, by trying both on a few rows if there are many; and the rows that remain."""
     if rows < 4 * BLOCK:
-        return 0, "scalar" if rows < BLOCK // 4 else "vector"
+        return 0, rows, "scalar" if rows < BLOCK // 4 else "vector"
     took: dict[str, float] = {}
-    for position, name in enumerate(EXECUTIONS):
+    tries = {"vector": (0, BLOCK), "scalar": (rows - BLOCK // 12, rows)}
+    for name, (first, last) in tries.items():
         execute(name, 0, 0)  # compile, or load from the cache
-        began = time.perf_counter()
-        execute(name, position * BLOCK, (position + 1) * BLOCK)
-        took[name] = time.perf_counter() - began
-    return 2 * BLOCK, min(took, key=lambda name: took[name])
+        began = time.thread_time()
+        execute(name, first, last)
+        took[name] = (time.thread_time() - began) / (last - first)
+    return BLOCK, rows - BLOCK // 12, min(took, key=lambda name: took[name])

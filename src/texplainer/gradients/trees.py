@@ -13,7 +13,7 @@ differences over the same widths, with a warning that says so (without one where
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     return Engine(
         "tree",
         f"the trees averaged over {c:g} standard deviations ({why}), differentiated exactly",
-        partial(differentiate, explained.at(c), c),
+        partial(differentiate, cache(explained.at), c),
         width=c,
     )
 
