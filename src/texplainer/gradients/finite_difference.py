@@ -62,7 +62,7 @@ def fit_to_bounds(x: Array, step: Array, low: Array, high: Array, dtype: np.dtyp
 
 
 def evaluate(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, at: Array) -> Array:
-    """f with one coordinate replaced per entry, (entries, points) -> (entries, points, outputs)."""
+    """Predict with one coordinate replaced per entry, (entries, points) -> (entries, points, outputs)."""
     points = at.shape[1]
     out = np.empty((len(row), points, len(predictor.outputs)))
     chunk = max(1, predictor.batch_rows // points)
