@@ -66,8 +66,8 @@ def main() -> int:
     lines.append(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.")
     print("\n".join(lines))
     if arguments.write:
-        head = "# The command line, measured\n\nWritten by `python benchmarks/cli.py --write docs/results/cli.md`."
-        arguments.write.write_text(head + "\n\n" + "\n".join(lines) + "\n")
+        head = ["# The command line, measured", "", "Written by `python benchmarks/cli.py --write FILE`.", ""]
+        arguments.write.write_text("\n".join([*head, *lines]) + "\n")
     return 0 if fine else 1
 
 
