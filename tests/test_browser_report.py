@@ -114,11 +114,20 @@ def test_the_evaluation_sorts_and_changes_its_metric(opened):
 
 def test_dark_and_print(opened):
     page, _, _ = opened
-    back = "getComputedStyle(document.body).backgroundColor"
+    back, canvas = (
+        "getComputedStyle(document.body).backgroundColor",
+        "document.querySelector('.swarm canvas').toDataURL()",
+    )
     page.media(prefers_color_scheme="light")
-    light = page.run(back)
+    light, bright = page.run(back), page.run(canvas)
     page.media(prefers_color_scheme="dark")
     assert page.run(back) != light
+    page.until(f"{canvas} !== {json.dumps(bright)}")  # a canvas is painted anew
+    dark = page.run(canvas)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert page.run(canvas) == bright  # paper is white
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run(canvas) == dark
     pdf = page.send("Page.printToPDF", printBackground=True)["data"]
     assert len(pdf) > 10_000
 

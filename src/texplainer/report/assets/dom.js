@@ -73,7 +73,13 @@ TX.hover = (words) => ({
   onblur: TX.tip.hide,
 });
 
-// Draw now and again whenever the width changes.
+// Draw now and again whenever the width changes, or the colours do: a canvas does not follow by itself.
+TX.drawn = [];
+TX.repaint = () => { for (const { holder, redraw } of TX.drawn) if (holder.isConnected) redraw(); };
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", TX.repaint);
+for (const [moment, on] of [["beforeprint", true], ["afterprint", false]]) {
+  addEventListener(moment, () => { document.documentElement.classList.toggle("printing", on); TX.repaint(); });
+}
 TX.responsive = (holder, draw) => {
   let last = 0;
   const redraw = () => {
@@ -81,7 +87,9 @@ TX.responsive = (holder, draw) => {
     if (width !== last) { last = width; holder.replaceChildren(draw(width)); }
   };
   new ResizeObserver(redraw).observe(holder);
-  return { redraw: () => { last = 0; redraw(); } };
+  const again = { holder, redraw: () => { last = 0; redraw(); } };
+  TX.drawn.push(again);
+  return again;
 };
 TX.card = (title, ...children) => {
   const header = TX.el("header", {}, TX.el("h3", {}, title));
