@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from texplainer.errors import InputError
 
 BLOCKS = {True: 4096, False: 512}  # of exact engines, whose calls are short; of all others
-MOST_ROWS = 65_536  # a shard by default: seconds to minutes of work, some ten MB
+MOST_ROWS = 32_768  # a shard by default: seconds to minutes of work, some ten MB
 SHARDS_A_WORKER = 4  # so that no worker is idle for long at the end
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 COPIES_IN, COPIES_OUT = 3, 5  # of a shard's rows at once: columns, floats, arrays, Arrow, Parquet
