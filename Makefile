@@ -40,7 +40,7 @@ lint: .venv/dev
 	$(BIN)/pyright
 
 bench: .venv/dev
-	@for script in blackbox whitebox trees evaluation; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in blackbox whitebox trees evaluation cli; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 clean:
 	rm -rf .venv demo dist .pytest_cache .ruff_cache .hypothesis

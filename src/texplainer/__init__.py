@@ -3,18 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from texplainer.explainer import TExplainer
-from texplainer.explanation import Explanation
-
 if TYPE_CHECKING:
     from texplainer import datasets, plots, rivals
     from texplainer.execution import run
+    from texplainer.explainer import TExplainer
+    from texplainer.explanation import Explanation
     from texplainer.metrics import Evaluation, evaluate
 
 __version__ = "0.1.0"
 __all__ = ["Evaluation", "Explanation", "TExplainer", "datasets", "evaluate", "plots", "rivals", "run"]
 
 _LAZY = {
+    "TExplainer": "texplainer.explainer:TExplainer",
+    "Explanation": "texplainer.explanation:Explanation",
     "datasets": "texplainer.datasets",
     "plots": "texplainer.plots",
     "rivals": "texplainer.rivals",
@@ -25,7 +26,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the edges (metrics, plots, rivals ...) when they are first used."""
+    """Import the public names when they are first used: `texplainer --help` needs none of them."""
     if name not in _LAZY:
         raise AttributeError(f"module 'texplainer' has no attribute {name!r}")
     module, _, attribute = _LAZY[name].partition(":")

@@ -253,7 +253,8 @@ def _torch(model: Any, schema: Schema) -> Outlet:
 def evaluating(module: Any) -> Iterator[None]:
     """Put a torch module into eval mode and leave every submodule's mode as it was found."""
     modes = [(part, part.training) for part in module.modules()]
-    module.eval()
+    with contextlib.suppress(NotImplementedError):  # an exported program has one mode only
+        module.eval()
     try:
         yield
     finally:
@@ -262,10 +263,12 @@ def evaluating(module: Any) -> Iterator[None]:
 
 
 def _keras(model: Any, schema: Schema) -> Outlet:
+    import keras
+
     width = np.float64 if model.compute_dtype == "float64" else np.float32
 
     def raw(table: Any) -> np.ndarray:
-        return np.asarray(model(np.asarray(table, dtype=width), training=False))
+        return keras.ops.convert_to_numpy(model(np.asarray(table, dtype=width), training=False))
 
     return _network("keras", raw, replace(schema, kind="array"), width)
 

@@ -17,7 +17,7 @@ import numpy as np
 from texplainer import attribution as attributions
 from texplainer import background as backgrounds
 from texplainer import categorical as categories
-from texplainer import category_columns, diagnostics, gradients, prediction
+from texplainer import category_columns, diagnostics, fingerprints, gradients, prediction
 from texplainer.assembly import Assembly, of_predicted_class
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explanation import Explanation
@@ -25,6 +25,7 @@ from texplainer.progress import track
 from texplainer.signatures import Array
 
 PROBE_ROWS = 8
+FINGERPRINT_ROWS = 256  # a model is known by its predictions of so many background rows
 
 
 class TExplainer:
@@ -122,6 +123,11 @@ class TExplainer:
         self.engine, self.categories = categories.build(
             self.predictor, self.background, schema.names, engine, settings, plan
         )
+        known = self.predictor(rows[:FINGERPRINT_ROWS])
+        self._fingerprints = {
+            "model": fingerprints.of_array(known),
+            "background": fingerprints.of_array(rows),
+        }
 
     def __call__(self, X: Any, *, progress: bool | None = None) -> Explanation:
         """Explain every row of a table.
@@ -285,6 +291,7 @@ class TExplainer:
             "why": self.engine.why,
             "width": self.engine.width,
             "model": type(self.predictor.model).__name__,
+            "fingerprints": self._fingerprints,
             "categorical_features": list(self._why),
             **({"refit": asdict(self.refit)} if self.refit else {}),
         }

@@ -20,6 +20,7 @@ AXES = {
     "values": "rfo",
     "gradient": "rfo",
     "error": "rfo",
+    "curvature": "rfo",
     "predictions": "ro",
     "taylor_residual": "ro",
     "completeness": "ro",

@@ -21,6 +21,7 @@ UNITS = {
     "effect": "spread",
     "contribution": "contribution",
     "integrated": "contribution",
+    "additive": "contribution",
 }
 
 
