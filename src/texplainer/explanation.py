@@ -365,9 +365,11 @@ class Explanation:
 
     def _error_words(self) -> str:
         gradient, error = np.abs(self.arrays["gradient"]), self.arrays["error"]
+        if not np.isfinite(error).any():
+            return "not known (a secant at a chosen step, not a derivative)"
         known = np.isfinite(error) & (gradient > 0)
         if not known.any():
-            return "not known (a secant at a chosen step, not a derivative)"
+            return "every derivative is 0"
         relative = error[known] / gradient[known]
         middle, high = np.quantile(relative, [0.5, 0.95])
         return f"median {middle:.1e}, 95% below {high:.1e} of the derivative"

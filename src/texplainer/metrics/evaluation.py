@@ -208,6 +208,17 @@ class Evaluation:
             }
         )
 
+    def report(self, path: Any, *, title: str = "") -> Any:
+        """Write one self-contained HTML page; give its path."""
+        from texplainer import report
+
+        return report.write(self, path, title=title)
+
+    def _repr_html_(self) -> str:
+        from texplainer.report import notebook
+
+        return notebook.evaluation(self)
+
     def save(self, path: Any) -> None:
         """Write an npz archive: arrays, and the rest as JSON; nothing in it is ever unpickled."""
         words = {"format": FORMAT, "version": VERSION, "columns": [asdict(c) for c in self.columns]}
