@@ -4,6 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # busy OpenMP threads that spin make small fits ten times slower
 export OMP_WAIT_POLICY := PASSIVE
+export SPARK_LOCAL_IP := 127.0.0.1
 
 .PHONY: help demo test test-clusters lint bench clean
 
@@ -36,11 +37,11 @@ test-clusters: .venv/dev
 
 lint: .venv/dev
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/pyright
 
 bench: .venv/dev
-	@for script in blackbox whitebox trees evaluation cli; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in blackbox whitebox trees evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 clean:
 	rm -rf .venv demo dist .pytest_cache .ruff_cache .hypothesis

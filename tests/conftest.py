@@ -10,6 +10,7 @@ import pytest
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products on busy cores lose to their own threads
 
 _DATA = Path(os.environ.get("TEXPLAINER_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -331,3 +331,24 @@ def test_an_evaluation_draws_itself(everything, kind):
     pyplot.close("all")
     with pytest.raises(InputError, match="stability_boxplot"):
         found.plot("pie")
+
+
+def test_infidelity_asks_the_surrogate_where_there_is_one():
+    """f = 2a - b: slopes (2, -1) predict every small step, whatever the values rank by."""
+    rows = np.random.default_rng(0).uniform(size=(12, 2))
+
+    def model(x: np.ndarray) -> np.ndarray:
+        return 2 * x[:, 0] - x[:, 1]
+
+    def ranked(x: np.ndarray) -> tx.Explanation:
+        slopes = np.tile([2.0, -1.0], (len(x), 1))[:, :, None]
+        return tx.Explanation.build(9 + 0 * slopes, data=x, gradient=slopes, feature_names=("x0", "x1"))
+
+    def bare(x: np.ndarray) -> tx.Explanation:
+        return tx.Explanation.build(9 + 0 * np.asarray(x), data=x, feature_names=("x0", "x1"))
+
+    explainers = {"T": tx.TExplainer(model, rows, smoothing=0), "with": ranked, "without": bare}
+    frame = tx.evaluate(explainers, rows, metrics=["infidelity"]).to_frame()
+    score = frame.groupby("explainer")["score"].mean()
+    assert score["with"] < 1e-12 and score["T"] < 1e-9
+    assert score["without"] > 1

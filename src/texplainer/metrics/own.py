@@ -63,9 +63,9 @@ class Own:
             results.append(result)
         return values, results
 
-    def _canonical(self, result: Any, count: int) -> Array:
+    def _canonical(self, result: Any, count: int, part: str = "values") -> Array:
         """One value per feature of one output, whatever the explainer returned."""
-        values = np.asarray(getattr(result, "values", result), dtype=float)
+        values = np.asarray(getattr(result, part, result), dtype=float)
         names = getattr(result, "feature_names", None)
         if values.ndim == 3:
             values = values[:, :, self._output_of(result, values.shape[2])]
@@ -173,13 +173,20 @@ class Own:
         )
 
     @cached_property
+    def _slopes(self) -> tuple[Array, str]:
+        """What the explanation claims of small steps: its surrogate's slopes, or its values without one."""
+        results = self._first[1]
+        if not all(np.all(np.isfinite(getattr(result, "gradient", np.nan))) for result in results):
+            return self.values, self.unit
+        return np.concatenate([self._canonical(r, len(r), "gradient") for r in results]), "slope"
+
+    @cached_property
     def expected_small(self) -> Array:
         """What the explanation expects of the small steps, (rows, draws)."""
-        shared = self.shared
+        shared, (slopes, unit) = self.shared, self._slopes
         return units.expected_small(
-            self.values, self.unit, shared.rows, shared.offsets, shared.baseline, shared.spread,
-            shared.features,
-        )  # fmt: skip
+            slopes, unit, shared.rows, shared.offsets, shared.baseline, shared.spread, shared.features
+        )
 
     @cached_property
     def response_small(self) -> Array:

@@ -125,7 +125,7 @@ METRICS: dict[str, Metric] = {
                            "faithfulness", "rank correlation of |e| with single-feature effects", _NGUYEN),
     "infidelity": Metric("Infidelity", faithfulness.infidelity,
                          {"expected": "expected_small", "response": "response_small"}, "low", "faithfulness",
-                         "small Gaussian steps, normalised: zeros score 1 on average", _YEH),
+                         "small Gaussian steps, surrogate if any, normalised: zeros score 1", _YEH),
     "infidelity_scale_free": Metric("Infidelity (dir.)",
                                     partial(faithfulness.infidelity, convention="scale-free"),
                                     {"expected": "expected_small", "response": "response_small"}, "low",
