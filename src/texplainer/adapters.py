@@ -268,7 +268,7 @@ def _keras(model: Any, schema: Schema) -> Outlet:
     width = np.float64 if model.compute_dtype == "float64" else np.float32
 
     def raw(table: Any) -> np.ndarray:
-        return keras.ops.convert_to_numpy(model(np.asarray(table, dtype=width), training=False))
+        return np.asarray(keras.ops.convert_to_numpy(model(np.asarray(table, dtype=width), training=False)))
 
     return _network("keras", raw, replace(schema, kind="array"), width)
 
