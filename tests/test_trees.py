@@ -225,3 +225,22 @@ def test_attributions_with_their_residual(attribution, scale):
         assert np.median(np.abs(residual)) < 0.4 * np.std(
             explanation.predictions
         )  # the smoothing's own gap included
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_categories_of_a_frame_stay_whole(library):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": pd.Categorical(RNG.choice(list("zyxw"), len(X)))})
+    y = (frame["c"].isin(["x", "z"]) ^ (frame["a"] > 0)).astype(int)
+    if library == "xgboost":
+        model = xgb.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(
+            frame, y
+        )
+    else:
+        options = {"min_child_samples": 5, "cat_smooth": 1, "min_data_per_group": 5, "verbose": -1}
+        model = lgb.LGBMClassifier(n_estimators=10, **options).fit(frame, y)
+    explainer = TExplainer(model, frame)
+    assert explainer.engine.name == "tree"
+    rows = explainer.schema.read(frame[:20])
+    gradient = explainer.engine.gradient(rows)
+    assert not gradient.values[:, 2].any() and gradient.values[:, 0].any()

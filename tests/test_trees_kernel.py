@@ -145,26 +145,26 @@ def test_the_smoothed_value_is_the_mean_over_noise():
     assert smooth(ensemble, widths)(x)[0][0, 0] == pytest.approx(mean, abs=2e-3)
 
 
-def test_tiny_masses_keep_their_digits():
-    """A child reached with probability 5e-17 still has its exact conditional split below it."""
-    column, near = np.zeros(5, int), 1 - 1e-8
-    tree = Tree(
-        np.array([1, -1, 3, -1, -1]),
-        np.array([2, -1, 4, -1, -1]),
-        column,
-        np.array([near, 0, near + 5e-9, 0, 0]),
-        np.zeros(5, bool),
-        np.array([[0.0], [0.0], [0.0], [1.0], [2.0e16]]),
-    )
-    x, widths = np.zeros((1, 1)), np.ones(1)
+@pytest.mark.parametrize("execution", ["scalar", "vector"])
+@pytest.mark.parametrize("first", ["near", "far"])
+def test_tiny_masses_keep_their_digits(first, execution):
+    """Between two thresholds at the noise's very end, and beyond both, lie masses of some 1e-17."""
+    near, far = 1 - 1e-8, 1 - 5e-9
+    # Either threshold may be asked first; the leaves are 0 below both, 1e16 between them, 3e16 beyond.
+    children = {
+        "near": ([1, -1, 3, -1, -1], [2, -1, 4, -1, -1]),
+        "far": ([1, 3, -1, -1, -1], [2, 4, -1, -1, -1]),
+    }
+    threshold = {"near": [near, 0, far, 0, 0], "far": [far, near, 0, 0, 0]}
+    value = {"near": [0, 0, 0, 1e16, 3e16], "far": [0, 0, 3e16, 0, 1e16]}
+    left, right = map(np.array, children[first])
+    none = np.zeros(5, int)
+    tree = Tree(left, right, none, np.array(threshold[first]), none, np.array(value[first])[:, None])
     ensemble = assemble([tree], features=1, base=[0.0], link="identity")
-    for execution in ("scalar", "vector"):
-        value, gradient = smooth(ensemble, widths)(x, execution=execution)
-        outer, inner = (1 - near) ** 2 / 2, (1 - (near + 5e-9)) ** 2 / 2
-        assert value[0, 0] == pytest.approx(outer - inner + 2e16 * inner, rel=1e-7)
-        assert gradient[0, 0, 0] == pytest.approx(
-            (1 - near) - (1 - near - 5e-9) + 2e16 * (1 - near - 5e-9), rel=1e-7
-        )
+    found, gradient = smooth(ensemble, np.ones(1))(np.zeros((1, 1)), execution=execution)
+    masses = [(1 - t) ** 2 / 2 for t in (near, far)]
+    assert found[0, 0] == pytest.approx(1e16 * (masses[0] - masses[1]) + 3e16 * masses[1], rel=1e-7)
+    assert gradient[0, 0, 0] == pytest.approx(1e16 * (far - near) + 3e16 * (1 - far), rel=1e-7)
 
 
 def test_linear_in_the_leaves_and_blind_to_unused_features():
