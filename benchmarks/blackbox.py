@@ -61,7 +61,7 @@ def overhead() -> list[str]:
         ]
         model.predict_proba(stencil), explainer(X)
         ratios = []
-        for _ in range(5):  # alternating, so that a busy moment hits both
+        for _ in range(15):  # alternating, so that a busy moment hits both
             a, b = best(lambda: explainer(X), 1), best(lambda: model.predict_proba(stencil), 1)  # noqa: B023
             ratios.append((a / b, a, b))
         ratio, a, b = sorted(ratios)[len(ratios) // 2]

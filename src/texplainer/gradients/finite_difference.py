@@ -68,7 +68,7 @@ def evaluate(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndar
     chunk = max(1, predictor.batch_rows // points)
     for start in range(0, len(row), chunk):
         part = slice(start, start + chunk)
-        moved = np.repeat(rows[row[part]], points, axis=0)
+        moved = rows[np.repeat(row[part], points)]
         moved[np.arange(len(moved)), np.repeat(column[part], points)] = at[part].reshape(-1)
         out[part] = predictor(moved).reshape(-1, points, out.shape[2])
     return out
