@@ -2,7 +2,7 @@
 
 Arrays are made when the first block shows their shape; rows that never arrive stay NaN, "" or 0 and
 "undefined". Two names that hold the same array in a block (a sensitivity is the gradient) share one
-array for all rows, and error bounds and steps are kept in float32: memory is counted per cell.
+array for all rows, and diagnostics that only bound or rank are kept in float32: memory counts per cell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from texplainer.explanation import axes_of
 
-NARROW = ("error", "step")
+NARROW = ("error", "step", "taylor_residual", "boundary")
 
 
 class Assembly:

@@ -137,7 +137,7 @@ class TExplainer:
         """
         rows = self.schema.read(X)
         refused = self._refused(rows)
-        todo = np.array([i for i in range(len(rows)) if i not in refused], dtype=int)
+        todo = np.delete(np.arange(len(rows)), list(refused))
         blocks = [todo[i : i + self._block] for i in range(0, len(todo), self._block)]
         assembly = Assembly(len(rows))
         for block in track(blocks, "explaining", progress, [len(b) for b in blocks]):
