@@ -293,3 +293,10 @@ def test_traces_of_many_blocks_are_kept_whole():
     parts = tx.TExplainer(steep, BACKGROUND, step="paper", batch_rows=9)(ROWS).diagnostics
     assert len(set(whole.iterations)) > 1
     np.testing.assert_array_equal(whole.trace_cost, parts.trace_cost)
+
+
+def test_seconds_are_told_and_not_saved(tmp_path):
+    explanation = tx.TExplainer(smooth, BACKGROUND, **PLAIN)(ROWS)
+    assert explanation.settings["seconds"] > 0
+    explanation.save(tmp_path / "a.npz")
+    assert "seconds" not in tx.Explanation.load(tmp_path / "a.npz").settings

@@ -7,9 +7,10 @@ wraps the model, `gradients` differentiates it, `attribution` turns gradients in
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,7 @@ class TExplainer:
         A row that cannot be explained is marked "undefined" with the reason; the others are
         explained. `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
+        began = time.perf_counter()
         rows = self.schema.read(X)
         refused = self._refused(rows)
         todo = np.delete(np.arange(len(rows)), list(refused))
@@ -151,7 +153,9 @@ class TExplainer:
                 UndefinedRowsWarning,
                 stacklevel=2,
             )
-        return self._result(rows, assembly, refused)
+        explanation = self._result(rows, assembly, refused)
+        seconds = round(time.perf_counter() - began, 4)
+        return replace(explanation, settings={**explanation.settings, "seconds": seconds})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as model, background and arguments; everything else is derived."""

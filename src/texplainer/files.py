@@ -164,7 +164,9 @@ class Writer:
         if first is None:
             raise InputError("there is nothing to save: no row was explained.")
         hashes = {name: digest.hexdigest() for name, digest in self._digests.items()}
-        found = dict(first.settings.get("fingerprints", {}))
+        # the same explanation gives the same file, however long it took
+        settings = {k: v for k, v in first.settings.items() if k != "seconds"}
+        found = dict(settings.get("fingerprints", {}))
         facts = {"data": {"fingerprint": hashes["data"]}, **{k: {"fingerprint": v} for k, v in found.items()}}
         header = {
             "format": FORMAT,
@@ -175,12 +177,12 @@ class Writer:
             "scale": first.scale,
             "attribution": first.attribution,
             "engine": first.engine,
-            "settings": dict(first.settings),
+            "settings": settings,
             "dropped": sorted(first.dropped),
             "categories": {name: list(c.levels) for name, c in first.categories.items()},
             "frequencies": {name: c.frequencies.tolist() for name, c in first.categories.items()},
             "record": audit.record(
-                self._configuration or {k: v for k, v in first.settings.items() if k != "fingerprints"},
+                self._configuration or {k: v for k, v in settings.items() if k != "fingerprints"},
                 hashes,
                 **{
                     part: {**facts.get(part, {}), **self._facts.get(part, {})}
