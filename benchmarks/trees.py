@@ -236,8 +236,9 @@ def main():
     if options.write:
         head = "# The cost of a gradient, over the model's own prediction\n\n"
         note = (
-            "Made by `python benchmarks/trees.py --write docs/results/trees_speed.md`. `predict` is microseconds "
-            "a row; the other columns are multiples of it; one thread, half-width 0.6 standard deviations.\n\n"
+            "Made by `python benchmarks/trees.py --write docs/results/trees_speed.md`. `predict` is "
+            "microseconds a row; the other columns are multiples of it; one thread, half-width 0.6 standard "
+            "deviations.\n\n"
         )
         options.write.write_text(head + note + "\n".join(table) + "\n")
 
