@@ -111,7 +111,7 @@ def contribs(model, approximate):
     return explain
 
 
-def steps_explainer(model, data, h=0.1):
+def steps_explainer(model, data, h):
     steps = h * data.X_train.std(axis=0)
 
     def explain(rows):
@@ -123,17 +123,19 @@ def steps_explainer(model, data, h=0.1):
     return explain
 
 
-def explainers(model, data):
+def explainers(model, data, evaluated):
     def ours(attribution, **options):
         return TExplainer(model, data.X_train, attribution=attribution, **options)
 
-    held = (data.X_test, data.y_test)
+    # Labels of other rows than those the explainers are compared on.
+    held = (data.X_test[evaluated:], data.y_test[evaluated:])
     return {
         "smoothed gradient, scaled": ours("scaled"),
         "smoothed gradient, scaled, c by labels": ours("scaled", validation=held),
         "contribution": ours("contribution"),
         "integrated": ours("integrated"),
-        "differences, h = 0.1": steps_explainer(model, data),
+        "differences, h = 0.1": steps_explainer(model, data, 0.1),
+        "differences, h = 0.6": steps_explainer(model, data, 0.6),
         "TreeSHAP, margin": contribs(model, approximate=False),
         "Saabas, margin": contribs(model, approximate=True),
         **probability_shap(model, data),
@@ -156,7 +158,7 @@ def faithfulness(rows=100):
         for kind in ("XGBClassifier", "XGBRFClassifier"):
             model = xrfc(kind, data)
             found = evaluate(
-                explainers(model, data),
+                explainers(model, data, rows),
                 data.X_test[:rows],
                 metrics=("ris_norm", "pgi_mean", "pgi_marginal"),
                 model=model,
@@ -175,6 +177,24 @@ def rows_of(name, kind, frame):
         ris = own[(own.metric == "ris_norm") & (own.part == "median")].score.median()
         gaps = [own[own.metric == metric].score.mean() for metric in ("pgi_mean", "pgi_marginal")]
         yield (name, kind, str(explainer), f"{ris:.3g}", *(f"{gap:.4f}" for gap in gaps))
+
+
+READING = """## Reading it
+
+One seed, 100 rows, no confidence intervals: differences in the second digit are not findings. Every
+explainer that was run is listed. RIS* of the constant control is 0: read stability only beside faithfulness.
+
+- Known gradient: the step of the differences is the best of eight *in hindsight*, judged by the truth itself.
+  With the default width the forest only equals it; with the width chosen by held-out labels every model is
+  ahead.
+- `integrated` is the steadiest of the additive explainers for the boosted model on all three data sets. Under
+  the mean mask TreeSHAP still names the removed features better on HELOC and Banknote.
+- The point-like rows (smoothed gradient, contribution) are far less faithful to removal than TreeSHAP. Beside
+  differences over the same width (h = 0.6) the smoothed gradient is steadier on all three, but no more
+  faithful on Banknote and 20-FT.
+- XGBRFClassifier's probabilities all lie near one half; its gaps are tiny. There the labels chose a narrow
+  width on HELOC and Banknote and stability suffered: prefer the default for such a model.
+"""
 
 
 def table(rows):
@@ -196,7 +216,7 @@ def main():
             "# Tree ensembles: smoothed gradients beside the truth and beside TreeSHAP\n\n"
             "Made by `python benchmarks/tree_study.py --write docs/results/trees.md`.\n\n"
             "## Friedman-1: median cosine to the true gradient, 5,000 training rows, 500 fresh ones\n\n"
-            f"{first}\n\n## Stability and faithfulness, 100 test rows\n\n{second}\n"
+            f"{first}\n\n## Stability and faithfulness, 100 test rows\n\n{second}\n\n{READING}"
         )
 
 

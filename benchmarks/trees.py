@@ -202,7 +202,7 @@ def main():
         began = time.process_time()
         ensemble = load(model)
         loading = time.process_time() - began
-        best = measure(model, train, rows, few=5 if options.quick else 30)
+        best = measure(model, train, rows, few=5 if options.quick else 15)
         speed_up = two_threads(model, train, rows)
         base = best["predict"]
         nodes = len(ensemble.kind) / len(ensemble.roots)
@@ -237,8 +237,10 @@ def main():
         head = "# The cost of a gradient, over the model's own prediction\n\n"
         note = (
             "Made by `python benchmarks/trees.py --write docs/results/trees_speed.md`. `predict` is "
-            "microseconds a row; the other columns are multiples of it; one thread, half-width 0.6 standard "
-            "deviations.\n\n"
+            "microseconds a row, the other columns are multiples of it: CPU time of one thread, half-width "
+            "0.6 standard deviations. `gradient` is the compiled kernel with its preparation; `engine` adds "
+            "the link and the bounds. `2 threads` is a ratio of wall times; a busy machine hides it. "
+            f"Load of the machine at the end: {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores.\n\n"
         )
         options.write.write_text(head + note + "\n".join(table) + "\n")
 

@@ -151,6 +151,12 @@ def test_held_out_labels_choose_the_width():
         TExplainer(boosted(), X, validation=(X[:3], ["a", "b", "c"]))
 
 
+def test_a_model_worse_than_a_constant_takes_the_default_width():
+    wrong = RNG.permutation(Y)
+    engine = TExplainer(boosted(Y), X, validation=(X, wrong)).engine
+    assert engine.width == 0.6 and "no better than a constant" in engine.why
+
+
 def test_the_width_asked_for_is_taken():
     assert TExplainer(boosted(), X, smoothing=0.25).engine.width == 0.25
     assert TExplainer(boosted(), X).engine.width == 0.6

@@ -1,9 +1,17 @@
 """The compiled soft trees against leaf-box enumeration, and their laws."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import texplainer
 
 pytest.importorskip("numba")
 
@@ -194,3 +202,29 @@ def test_coherent_order_is_a_permutation_with_tight_blocks():
     assert spread < 0.6 * rows[:, 1].std()
     same = np.ones((130, 2))
     np.testing.assert_array_equal(np.sort(coherent_order(same, np.ones(2), 16)), np.arange(130))
+
+
+def test_compiled_code_is_not_kept_when_a_file_it_draws_on_changes(tmp_path):
+    """The kernels' own file stays as it is; only the formula of a split changes."""
+    shutil.copytree(
+        Path(texplainer.__file__).parent, tmp_path / "texplainer", ignore=shutil.ignore_patterns("*cache*")
+    )
+    code = """
+import numpy as np
+from texplainer.gradients.tree_ensemble import Tree, assemble
+from texplainer.gradients.tree_smoothing import smooth
+n = np.zeros(3, int)
+tree = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), n, n * 1.0, n, np.array([[0.0], [0.0], [1.0]]))
+f = smooth(assemble([tree], features=1, base=[0.0], link="identity"), np.ones(1))
+print(f(np.zeros((1, 1)), execution="scalar")[0][0, 0])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+
+    def run():
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        return float(done.stdout)
+
+    assert run() == 0.5
+    formula = tmp_path / "texplainer" / "gradients" / "tree_split.py"
+    formula.write_text(formula.read_text().replace("0.5 * k * k", "0.25 * k * k"))
+    assert run() == 0.25

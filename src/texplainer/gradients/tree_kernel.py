@@ -12,6 +12,8 @@ carries `BLOCK` rows through each node and skips a child that no row of the bloc
 
 # pyright: basic, reportCallIssue=false, reportGeneralTypeIssues=false
 
+import hashlib
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +24,19 @@ from texplainer.gradients.tree_ensemble import LEAF, LOWER, MISSING_LEFT, TWIN, 
 from texplainer.gradients.tree_split import split_between, split_free, split_once, take_default
 
 BLOCK = 96  # rows a node visit: the walk itself costs as much as a dozen rows
+_SOURCES = ("lanes", "tree_ensemble", "tree_split")
 _U = np.uint64  # signed indices would be checked for wrap-around at every access
+
+
+def _compiled(function):
+    """Compile with a cache that also knows the other files the machine code is made of.
+
+    Numba keeps machine code by the content of the kernel's own file; a change in a file it draws on would go
+    unnoticed, and old code would run. So their content is part of the name the code is kept under.
+    """
+    sources = (Path(__file__).with_name(f"{name}.py").read_bytes() for name in _SOURCES)
+    function.__qualname__ += f"_{hashlib.sha256(b''.join(sources)).hexdigest()[:16]}"
+    return njit(nogil=True, cache=True, error_model="numpy")(function)
 
 
 class Plan(NamedTuple):
@@ -47,7 +61,7 @@ class Plan(NamedTuple):
 # --------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_compiled
 def scalar_rows(plan, rows, order, value, gradient, first, last, many):
     """Add f_s and its gradient, in units of the half-widths, for the rows ``order[first:last]``.
 
@@ -203,7 +217,7 @@ def _close(block, width, places):
             store(at, done + to, left * low + right * high)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_compiled
 def vector_rows(plan, rows, order, value, gradient, first, last, many):
     """As `scalar_rows`, `BLOCK` rows a node visit."""
     width = _U(1) if many is None else _U(many)

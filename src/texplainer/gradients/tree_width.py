@@ -47,7 +47,9 @@ def choose_width(explained: Explained | None, settings: Settings) -> tuple[float
         return DEFAULT, "the default without held-out labels"
     losses = held_out_losses(explained, settings.validation)
     hard, null = losses(0.0), losses(np.inf)
-    limit = hard + ALLOWED * max(0.0, null - hard)
+    if null <= hard:  # then the gap gives no scale, and the rule would forbid any smoothing at all
+        return DEFAULT, "the default: the model predicts held-out labels no better than a constant"
+    limit = hard + ALLOWED * (null - hard)
     for c in CANDIDATES:
         if losses(c) <= limit:
             return c, f"the widest that predicts {len(settings.validation[1])} held-out labels as well"
