@@ -70,7 +70,7 @@ def test_the_record_names_everything(folder: Path) -> None:
     assert len(record["configuration"]["sha256"]) == 64 and len(record["values"]["values"]) == 64
     assert {"python", "texplainer", "numpy", "sklearn", "skops"} <= set(record["software"])
     assert record["floats"]["mantissa_bits"] == 53 and record["floats"]["denormals"] is True
-    assert "time" not in str(record)  # the same input gives the same bytes
+    assert not {"time", "date", "seconds"} & set(record)  # the same input gives the same bytes
 
 
 def test_what_an_explainer_says_of_itself_is_recorded(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:
 
     from texplainer.adapters import evaluating
 
-    first = next(iter(module.parameters()), None)
+    first = next((p for p in module.parameters() if p.is_floating_point()), None)  # seeds are integers
     kind = torch.get_default_dtype() if first is None else first.dtype
     device = torch.device("cpu") if first is None else first.device
     forked = [device] if device.type == "cuda" else []
