@@ -132,6 +132,25 @@ def test_batching_and_row_order_change_nothing(batch_rows, order):
     np.testing.assert_array_equal(found, whole[order])
 
 
+@settings(max_examples=15, deadline=None)
+@given(strategies.permutations(range(4)))
+def test_columns_in_another_order_have_the_same_effects(order):
+    for attribution in ("effect", "additive"):
+        found = TExplainer(curved, X, attribution=attribution)(ROWS).values
+        back = np.argsort(order)
+        other = TExplainer(lambda r, back=back: curved(r[:, back]), X[:, order], attribution=attribution)
+        np.testing.assert_allclose(other(ROWS[:, order]).values, found[:, order], rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_the_same_for_every_row_is_made_once(monkeypatch):
+    made = []
+    real = effects.representatives
+    monkeypatch.setattr(effects, "representatives", lambda *a: made.append(1) or real(*a))
+    explainer = TExplainer(curved, X)
+    explainer(ROWS), explainer(ROWS[:1])
+    assert len(made) == 1
+
+
 def test_categories_and_missing_cells_keep_their_own_value_at_base_points():
     table = pd.DataFrame({"a": X[:, 0], "c": pd.Categorical(np.where(X[:, 1] > 1, "up", "down"))})
     seen = []

@@ -176,11 +176,26 @@ def test_float32_averages_agree_with_float64_ones():
     explainer = TExplainer(_NETWORK, X, smoothing=0.2, attribution="sensitivity")
     point = TExplainer(_NETWORK, X, smoothing=0, attribution="sensitivity").engine
     limits = Settings(bounds=explainer.background.bounds)
-    slow = replace(point, name="given")  # only formulas are averaged in float32
+    slow = replace(point, narrow=False)
     narrow, wide = (smoothing.average(e, explainer.predictor, limits, 0.2 * SIGMA, X) for e in (point, slow))
     assert 0 < np.abs(narrow.values - wide.values).max() < 1e-5
     far = X + np.array([0.0, 1e6, 0.0])  # where float32 has no digits left for the neighbourhood
-    assert smoothing._kind(point, far, 0.2 * SIGMA) is np.float64
+    unbounded = Settings()
+    narrow, wide = (
+        smoothing.average(e, explainer.predictor, unbounded, 0.2 * SIGMA, far) for e in (point, slow)
+    )
+    np.testing.assert_array_equal(narrow.values, wide.values)
+
+
+@pytest.mark.parametrize("attribution", ["sensitivity", "integrated"])
+def test_a_row_has_the_same_bits_in_any_company(attribution):
+    """Also beside a row that needs float64, and in a block too long for all points to be taken at once."""
+    explainer = TExplainer(_NETWORK, X, smoothing=0.2, attribution=attribution, bounds=None)
+    far = X[:1] + np.array([0.0, 1e6, 0.0])
+    among = explainer(np.concatenate([X, far, X])).values
+    np.testing.assert_array_equal(among[: len(X)], among[len(X) + 1 :])
+    for i in (0, 1, 150):
+        np.testing.assert_array_equal(explainer(X[i : i + 1]).values[0], among[i])
 
 
 def test_only_attributions_that_are_the_gradient_average_it():

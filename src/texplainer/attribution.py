@@ -26,6 +26,7 @@ from texplainer.signatures import Array
 
 PATH_NODES = {True: 16, False: 5}  # where the gradient is exact, and cheap; and where it is not
 REPRESENTATIVES = 16
+BATCH = 4096  # rows given to the engine at a time
 
 
 @dataclass(frozen=True)
@@ -66,20 +67,34 @@ def contribution(local: Local) -> Attribution:
 
 def integrated(local: Local) -> Attribution:
     """phi_i = E_b[(x_i - b_i) * mean gradient between b and x], b over representative background rows."""
-    background, numeric = local.background, local.predictor.schema.numeric
-    centres, weights = representatives(background.rows, background.sigma, REPRESENTATIVES, numeric)
-    weights = calibrated(weights, local.predictor(centres), background.base)
+    background, rows, numeric = local.background, local.rows, local.predictor.schema.numeric
+    centres, weights = background.once("anchors", lambda: _anchors(background, local.predictor))
     nodes, node_weights = np.polynomial.legendre.leggauss(PATH_NODES[local.engine.exact])
+    starts = np.repeat(centres, len(nodes), axis=0)  # one line for every point of every path
+    t = np.tile((nodes + 1) / 2, len(centres))
+    shares = np.outer(weights, node_weights / 2).ravel()
     values = np.zeros_like(local.gradient)
-    evaluations = np.zeros(len(local.rows), dtype=np.int64)
-    for centre, weight in zip(centres, weights, strict=True):
+    evaluations = np.zeros(len(rows), dtype=np.int64)
+    together = max(1, BATCH // max(1, len(rows)))  # points in one call of the engine
+    for first in range(0, len(t), together):
+        part = slice(first, first + together)
         # categories stay the row's own along the path: there is nothing between two levels
-        away = np.where(numeric, np.nan_to_num(local.rows - centre), 0.0)
-        for t, w in zip((nodes + 1) / 2, node_weights / 2, strict=True):
-            along = local.engine.gradient(local.rows - (1 - t) * away)
-            values += weight * w * away[:, :, None] * along.values
-            evaluations += along.evaluations
+        away = np.where(numeric, np.nan_to_num(rows - starts[part, None, :]), 0.0)  # (points, rows, features)
+        along = local.engine.gradient((rows - (1 - t[part, None, None]) * away).reshape(-1, rows.shape[1]))
+        for share, move, slope in zip(
+            shares[part], away, along.values.reshape(len(away), *values.shape), strict=True
+        ):
+            values += share * move[:, :, None] * slope  # one by one: the same bits however many are together
+        evaluations += along.evaluations.reshape(len(away), -1).sum(axis=0)
     return Attribution(values, evaluations)
+
+
+def _anchors(background: Background, predictor: Predictor) -> tuple[Array, Array]:
+    """Where the paths begin, and weights under which the model's mean there is its mean on the background."""
+    centres, weights = representatives(
+        background.rows, background.sigma, REPRESENTATIVES, predictor.schema.numeric
+    )
+    return centres, calibrated(weights, predictor(centres), background.base)
 
 
 def effect(local: Local) -> Attribution:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,13 @@ class Background:
     base: Array
     output_spread: Array
     bounds: tuple[Array, Array] | None
+    _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` derives from this background, made at the first asking and kept for all rows."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
 
 
 def summarise(rows: Array, predictor: Predictor, bounds: tuple[Array, Array] | None) -> Background:

@@ -206,8 +206,10 @@ def _still(engine: Engine, schema: Schema) -> Engine:
 
     def gradient(rows: Array) -> Gradient:
         found = engine.gradient(rows)
-        found.values[:, coded], found.error[:, coded], found.flags[:, coded] = 0.0, 0.0, 0
-        return found
+        found.values[:, coded], found.error[:, coded] = 0.0, 0.0
+        flags = found.flags.copy()  # may be one zero seen from everywhere
+        flags[:, coded] = 0
+        return replace(found, flags=flags)
 
     return replace(engine, gradient=gradient)
 

@@ -41,9 +41,10 @@ def assess(
 ) -> dict[str, np.ndarray]:
     """Give the Taylor residual, the boundary's distance, the verdict and its reason, by name."""
     reach = max(PROBE, width)
-    residual, promised = taylor_residual(predictor, rows, f0, gradient.values, background, reach)
-    boundary = boundary_distance(predictor, f0, gradient.values, background.sigma)
-    verdict, reason = verdicts(gradient, residual, promised, background, names, reach, boundary)
+    steepness = _length(gradient.values, background.sigma)
+    residual, promised = taylor_residual(predictor, rows, f0, gradient.values, steepness, background, reach)
+    boundary = boundary_distance(predictor, f0, steepness)
+    verdict, reason = verdicts(gradient, steepness, residual, promised, background, names, reach, boundary)
     return {"taylor_residual": residual, "boundary": boundary, "verdict": verdict, "reason": reason}
 
 
@@ -52,27 +53,27 @@ def taylor_residual(
     rows: Array,
     f0: Array,
     gradient: Array,
+    steepness: Array,
     background: Background,
     reach: float = PROBE,
 ) -> tuple[Array, Array]:
     """f(x+d) - f(x) - g·d for the move d the surrogate promises most from; and g·d, both (rows, outputs)."""
     residual, promised = np.empty(f0.shape), np.empty(f0.shape)
-    length = np.maximum(_length(gradient, background.sigma), np.finfo(float).tiny)  # (rows, outputs)
+    length = np.maximum(steepness, np.finfo(float).tiny)  # (rows, outputs)
     scale = np.where(predictor.schema.numeric, reach * background.sigma**2, 0.0)
     for o in range(f0.shape[1]):
-        d = np.nan_to_num(scale * gradient[:, :, o] / length[:, o, None])
+        d = _known(scale * gradient[:, :, o] / length[:, o, None])
         moved = _inside(rows + d, rows, background.bounds)
-        d = np.nan_to_num(moved - rows)
+        d = _known(moved - rows)
         promised[:, o] = np.einsum("rf,rf->r", d, gradient[:, :, o])
         residual[:, o] = predictor(moved)[:, o] - f0[:, o] - promised[:, o]
     return residual, promised
 
 
-def boundary_distance(predictor: Predictor, f0: Array, gradient: Array, sigma: Array) -> Array:
+def boundary_distance(predictor: Predictor, f0: Array, steepness: Array) -> Array:
     """First-order distance to a binary decision boundary, (rows,) in spreads; NaN without one."""
     if predictor.scale not in MARGINS or predictor.task != "classification" or len(predictor.all_names) != 2:
         return np.full(len(f0), np.nan)
-    steepness = _length(gradient, sigma)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.min(np.abs(MARGINS[predictor.scale](f0)) / steepness, axis=1)
 
@@ -89,6 +90,7 @@ MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "
 
 def verdicts(
     gradient: Gradient,
+    steepness: Array,
     residual: Array,
     promised: Array,
     background: Background,
@@ -101,7 +103,7 @@ def verdicts(
     count = len(gradient.values)
     # against the row's gradient as a whole: a bound larger than a derivative near zero is harmless
     loose = np.nan_to_num(_length(gradient.error, sigma))  # an unknown bound is no large one
-    loose = (loose > LOOSE * _length(gradient.values, sigma)) & (loose > material)
+    loose = (loose > LOOSE * steepness) & (loose > material)
     curved = np.abs(residual) > CURVED * np.abs(promised)
     curved &= np.maximum(np.abs(promised), np.abs(residual)) > material
     undefined = ~np.all(np.isfinite(gradient.values), axis=(1, 2))
@@ -142,6 +144,11 @@ def _mark_breaks(
 def _length(values: Array, sigma: Array) -> Array:
     """Norm over the features, in units of their spreads: (rows, features, outputs) -> (rows, outputs)."""
     return np.sqrt(np.einsum("rfo,rfo,f->ro", values, values, sigma**2))
+
+
+def _known(values: Array) -> Array:
+    """Zero where there is no number (`np.nan_to_num` is slow where there is nothing to do)."""
+    return values if np.isfinite(values).all() else np.nan_to_num(values)
 
 
 def _inside(moved: Array, rows: Array, bounds: tuple[Array, Array] | None) -> Array:

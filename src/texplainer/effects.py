@@ -14,7 +14,8 @@ M_i to x, one feature after the other, in a fixed order of its own and in the re
 credited with what its step changes. The steps of a walk sum to f(x) - f(M_i), and the weighted mean over
 the walks to f(x) - E f exactly: m walks, m(n + 1) evaluations (Shapley's value, sampled: Castro et al. 2009).
 
-A category keeps its own level at every base point, and its references are levels.
+A category keeps its own level at every base point, and its references are levels. The fixed orders belong
+to a column's values, not to its place: columns given in another order get the same effects.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import numpy as np
 
 from texplainer.background import Background
 from texplainer.prediction import Predictor
-from texplainer.representatives import calibrated, representatives
+from texplainer.representatives import calibrated, places_by_content, representatives
 from texplainer.signatures import Array
 
 POINTS = 32
-REACH = 0.5  # tau
+REACH = 1.0  # tau
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Moves:
 
 def finite_effects(rows: Array, predictor: Predictor, background: Background, columns: np.ndarray) -> Array:
     """Signed root-mean-square effects of the given columns, (rows, features, outputs); 0 elsewhere."""
-    moves = scattered(background, predictor.schema.numeric)
+    moves = background.once("moves", lambda: scattered(background, predictor.schema.numeric))
     values = np.zeros((*rows.shape, len(predictor.outputs)))
     for part in _parts(len(rows), len(moves.t) * (len(columns) + 1), predictor):
         base = between(rows[part], moves, predictor.schema.numeric)  # (rows, m, features)
@@ -61,7 +62,7 @@ def finite_effects(rows: Array, predictor: Predictor, background: Background, co
 
 def finite_shares(rows: Array, predictor: Predictor, background: Background, columns: np.ndarray) -> Array:
     """Additive effects of the given columns, (rows, features, outputs), which sum to f(x) - E f."""
-    walks = walks_from(background, predictor, len(columns))
+    walks = background.once(("walks", columns.tobytes()), lambda: walks_from(background, predictor, columns))
     steps = np.arange(len(columns) + 1)
     walked = np.zeros((len(walks.weights), len(steps), rows.shape[1]), bool)  # (m, steps, features)
     walked[:, :, columns] = walks.place[:, None, :] < steps[:, None]
@@ -86,12 +87,14 @@ def scattered(
     t = (_order(count, 0) + 0.5) / count * reach
     levels = (np.arange(count) + 0.5) / count
     references = np.empty((count, background.rows.shape[1]))
+    stream = np.zeros(len(numeric), dtype=int)
+    stream[numeric] = places_by_content(background.rows[:, numeric]) + 1  # codes may be given in any order
     for j, column in enumerate(background.rows.T):
         known = column[np.isfinite(column)]
         # a level must be one that exists; between two numbers there are others
         method = "linear" if numeric[j] else "inverted_cdf"
         spaced = np.quantile(known, levels, method=method) if len(known) else np.zeros(count)
-        references[:, j] = spaced[_order(count, j + 1)]
+        references[:, j] = spaced[_order(count, int(stream[j]))]
     towards = centres[np.arange(count) % max(1, len(centres))] if len(centres) else references
     return Moves(towards, t, references)
 
@@ -105,13 +108,16 @@ class Walks:
     place: np.ndarray
 
 
-def walks_from(background: Background, predictor: Predictor, columns: int, count: int = POINTS // 2) -> Walks:
+def walks_from(
+    background: Background, predictor: Predictor, columns: np.ndarray, count: int = POINTS // 2
+) -> Walks:
     """Two opposite walks from each of some representative rows, whose mean prediction is the background's."""
     numeric = predictor.schema.numeric
     centres, weights = representatives(background.rows, background.sigma, count, numeric)
     weights = calibrated(weights, predictor(centres), background.base)
-    there = np.stack([_order(columns, i) for i in range(len(centres))])
-    place = np.concatenate([there, columns - 1 - there])
+    own = places_by_content(background.rows[:, columns])
+    there = np.stack([_order(len(columns), i)[own] for i in range(len(centres))])
+    place = np.concatenate([there, len(columns) - 1 - there])
     return Walks(np.concatenate([centres, centres]), np.concatenate([weights, weights]) / 2, place)
 
 

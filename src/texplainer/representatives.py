@@ -2,10 +2,12 @@
 
 It starts from quantiles along the direction of greatest variance and takes Lloyd's steps; the row
 nearest to each mean stands for its cluster. No random start, so the same background always gives the
-same rows.
+same rows, in whatever order its columns come.
 """
 
 from __future__ import annotations
+
+import hashlib
 
 import numpy as np
 
@@ -28,7 +30,9 @@ def representatives(
         return rows, np.full(len(rows), 1 / max(1, len(rows)))
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
     z = np.where(numeric, (rows - rows.mean(axis=0)) / sigma, 0.0)
+    z = z[:, np.argsort(places_by_content(z))]  # ties are broken by roundings, and these by the order
     main = np.linalg.svd(z, full_matrices=False)[2][0]
+    main *= np.sign(main[np.argmax(np.abs(main))])  # the sign is the library's whim
     order = np.argsort(z @ main, kind="stable")
     centres = z[order[((np.arange(count) + 0.5) / count * len(z)).astype(int)]]
     for _ in range(STEPS):
@@ -53,6 +57,14 @@ def calibrated(weights: Array, predictions: Array, target: Array) -> Array:
     covariance = (away * weights[:, None]).T @ away
     tilt = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ (target - weights @ predictions)
     return weights * (1 + away @ tilt)
+
+
+def places_by_content(rows: Array) -> np.ndarray:
+    """A place for every column, (features,), that follows from its values and not from where it stands."""
+    marks = [hashlib.sha256(np.sort(column).tobytes()).digest() for column in rows.T]
+    places = np.empty(len(marks), dtype=int)
+    places[sorted(range(len(marks)), key=marks.__getitem__)] = np.arange(len(marks))
+    return places
 
 
 def _whole(rows: Array) -> Array:

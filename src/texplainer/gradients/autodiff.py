@@ -8,8 +8,10 @@ gradients and the library's random state do not change; its float width and devi
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,9 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     raw, how = LIBRARIES[library](predictor.model, predictor.dtype)
     linked = compose(raw, _link(predictor.scale, _columns(raw, background)))
     narrow = 8 if predictor.unit < 1e-10 else 4
-    return reverse.engine(linked, "autodiff", how, predictor, background, TOLERANCE[narrow], BLOCK)
+    return reverse.engine(
+        linked, "autodiff", how, predictor, background, TOLERANCE[narrow], BLOCK, narrow=library == "torch"
+    )
 
 
 def _columns(raw: Map, background: Array) -> int:
@@ -62,7 +66,14 @@ def _link(scale: str, columns: int) -> Map:
 
 
 def _torch(model: Any, dtype: np.dtype) -> tuple[Map, str]:
-    return _torch_map(model, model), "torch.autograd, one reverse pass per output"
+    @cache
+    def of(width: np.dtype) -> Map:
+        """The module itself; for rows in float32 a copy of a float64 module in float32."""
+        short = width == np.float32 and dtype == np.float64
+        module = copy.deepcopy(model).float() if short else model
+        return _torch_map(module, module)
+
+    return lambda rows: of(rows.dtype)(rows), "torch.autograd, one reverse pass per output"
 
 
 def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:

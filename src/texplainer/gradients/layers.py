@@ -50,13 +50,14 @@ def network(weights: Sequence[Array], offsets: Sequence[Array], activation: Acti
     """Give the map of all layers, the activation between them but not after the last."""
     buffers = threading.local()
     ahead = {t: [np.ascontiguousarray(w, dtype=t) for w in weights] for t in WIDTHS}
+    shift = {t: [np.asarray(o, dtype=t) for o in offsets] for t in WIDTHS}
     back = {t: [np.ascontiguousarray(w.T) for w in ahead[t]] for t in WIDTHS}
 
     def forward(rows: Array) -> tuple[Array, Pullback]:
         width = rows.dtype.type
         layers = _kept(buffers, "layers", width, [(len(rows), w.shape[1]) for w in weights])
         a = rows
-        for i, (weight, offset, z) in enumerate(zip(ahead[width], offsets, layers, strict=True)):
+        for i, (weight, offset, z) in enumerate(zip(ahead[width], shift[width], layers, strict=True)):
             np.matmul(a, weight, out=z)
             z += offset
             if activation is not None and i < len(weights) - 1:
@@ -66,7 +67,8 @@ def network(weights: Sequence[Array], offsets: Sequence[Array], activation: Acti
         def pullback(d: Array) -> Array:
             slopes = _kept(buffers, "slopes", width, [(*d.shape[:2], w.shape[0]) for w in weights])
             for i in reversed(range(len(weights))):
-                d = np.matmul(d, back[width][i], out=slopes[i], casting="same_kind")
+                product = np.multiply if d.shape[2] == 1 else np.matmul  # of one column: three times faster
+                d = product(d, back[width][i], out=slopes[i], casting="same_kind")
                 if activation is not None and i > 0:
                     activation.pull(layers[i - 1], d)
             return d

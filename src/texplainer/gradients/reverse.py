@@ -26,9 +26,19 @@ AGREE = 0.2  # relative difference to a coarse difference quotient that no right
 
 
 def engine(
-    chosen: Map, name: str, why: str, predictor: Predictor, background: Array, gap: float, block: int = BLOCK
+    chosen: Map,
+    name: str,
+    why: str,
+    predictor: Predictor,
+    background: Array,
+    gap: float,
+    block: int = BLOCK,
+    narrow: bool = True,
 ) -> Engine:
-    """Check a map against the model, value (to a relative `gap`) and slope, and make it an engine."""
+    """Check a map against the model, value (to a relative `gap`) and slope, and make it an engine.
+
+    `narrow` says whether the map computes in the float width of the rows it is given.
+    """
     sigma = spread(background)
     sample = background[np.all(np.isfinite(background), axis=1)]
     sample = sample[:: max(1, len(sample) // CHECK_ROWS)][:CHECK_ROWS]
@@ -38,7 +48,8 @@ def engine(
     values = differentiate(chosen, predictor, sigma, 0.0, block, sample).values
     _check_slopes(values, predictor, sample, sigma)
     steepest = float(np.abs(values * sigma[:, None]).max(initial=0.0))
-    return Engine(name, why, partial(differentiate, chosen, predictor, sigma, FLOOR * steepest, block))
+    gradient = partial(differentiate, chosen, predictor, sigma, FLOOR * steepest, block)
+    return Engine(name, why, gradient, narrow=narrow)
 
 
 def differentiate(
@@ -50,7 +61,8 @@ def differentiate(
     model saturates its slope is a difference of larger numbers.
     """
     (count, features), outputs = rows.shape, len(predictor.outputs)
-    values, error = np.empty((count, features, outputs)), np.empty((count, features, outputs))
+    values = np.empty((count, features, outputs))
+    error = np.empty(values.shape, dtype=np.float32)  # a bound needs no more digits
     # padded to whole blocks, so that a row's bits do not depend on how many others come with it
     width = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
     seeds = np.zeros((outputs, size, len(predictor.all_names)), dtype=width)
@@ -59,7 +71,7 @@ def differentiate(
         (size, features), dtype=width
     )  # C order always: other layouts are summed in another order
     fixed = ~predictor.schema.numeric
-    rounding = ROUNDINGS * max(predictor.unit, float(np.finfo(width).eps) / 2) / sigma
+    rounding = (ROUNDINGS * max(predictor.unit, float(np.finfo(width).eps) / 2) / sigma).astype(np.float32)
     for start in range(0, count, size):
         part = slice(start, min(start + size, count))
         used = part.stop - start
@@ -69,9 +81,10 @@ def differentiate(
         if fixed.any():
             values[part, fixed] = 0.0
         length = np.sqrt(np.einsum("rfo,rfo,f->ro", found, found, sigma**2))
-        np.multiply(np.maximum(length, floor)[:, None, :], rounding[:, None], out=error[part])
+        error[part] = np.maximum(length, floor)[:, None, :].astype(np.float32) * rounding[:, None]
     cost = np.full(count, 1 + outputs, dtype=np.int64)
-    return Gradient(values, error, np.full(rows.shape, np.nan), np.zeros(rows.shape, np.uint8), cost)
+    no_step, no_flags = np.broadcast_to(np.nan, rows.shape), np.broadcast_to(np.uint8(0), rows.shape)
+    return Gradient(values, error, no_step, no_flags, cost)
 
 
 def codes_are_values(predictor: Predictor) -> bool:

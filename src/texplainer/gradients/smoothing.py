@@ -33,9 +33,10 @@ POINTS = 64
 WIDTHS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.1)
 FAITHFUL = 0.9  # R² of the smoothed model
 TRIAL_ROWS, TRIAL_POINTS = 64, 32
-CHUNK = 512  # rows averaged at a time
+CHUNK = 1024  # rows averaged at a time
 BATCH = 4096  # rows given to the engine at a time
 COARSE = 1e4  # |x| in widths up to which float32 coordinates still resolve the neighbourhood finely
+AGREE = 1e-4  # of the steepest slope: what a float32 gradient may be off, far below the scatter of an average
 
 
 def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Settings) -> Engine:
@@ -60,6 +61,7 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
         width = faithful_width(predictor, background, sigma, settings)
         if width == 0.0:
             return replace(engine, why=f"{engine.why}, at the point: no averaging width is faithful")
+    engine = replace(engine, narrow=_narrow(engine, background))
     gradient = partial(average, engine, predictor, settings, width * sigma)
     return replace(
         engine, gradient=gradient, width=width, why=f"{engine.why}, averaged over {width:g} spreads"
@@ -78,47 +80,70 @@ def checked(smoothing: Any) -> float | None:
 
 def average(engine: Engine, predictor: Predictor, settings: Settings, width: Array, rows: Array) -> Gradient:
     """G(x), with the standard error of the mean as its error bound and the diagonal curvature as an extra."""
-    parts = [
-        _average(engine, predictor, settings, width, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK)
+    movable = np.where(predictor.schema.numeric, width, 0.0)
+    coarse = _coarse(engine, rows, movable)
+    chunks = [
+        (kind, chosen[i : i + CHUNK])
+        for kind, chosen in ((np.float32, np.flatnonzero(~coarse)), (np.float64, np.flatnonzero(coarse)))
+        for i in range(0, len(chosen), CHUNK)
     ]
-    values, error, curvature, cost = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    parts = [_average(engine, settings, movable, rows[chosen], kind) for kind, chosen in chunks]
+    back = np.argsort(np.concatenate([chosen for _, chosen in chunks]))
+    values, error, curvature, cost = (np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True))
     nothing = np.zeros(rows.shape, np.uint8)
     return Gradient(values, error, np.full(rows.shape, np.nan), nothing, cost, {"curvature": curvature})
 
 
 def _average(
-    engine: Engine, predictor: Predictor, settings: Settings, width: Array, rows: Array
+    engine: Engine, settings: Settings, movable: Array, rows: Array, kind: type
 ) -> tuple[Array, Array, Array, np.ndarray]:
-    movable = np.where(predictor.schema.numeric, width, 0.0)
-    low, high = _limits(rows, settings.bounds)
-    total, squares, bend, rounding, cost = 0.0, 0.0, 0.0, 0.0, 0
+    low, high = (limit.astype(kind) for limit in _limits(rows, settings.bounds))
     z = directions(POINTS, rows.shape[1])
     pairs = len(z)
+    start, moves = rows.astype(kind), (movable * z).astype(kind)[:, None, :]  # (pairs, 1, features)
+    sums: dict[str, Any] = {"twice": 0.0, "squares": 0.0, "bend": 0.0}
+    rounding, cost = 0.0, 0
     together = max(1, BATCH // (2 * len(rows)))  # pairs in one call of the engine
-    kind = _kind(engine, rows, movable)
-    for start in range(0, pairs, together):
-        part = z[start : start + together, None, :]  # (pairs, 1, features)
-        points = np.concatenate([rows + movable * part, rows - movable * part])
+    for first in range(0, pairs, together):
+        part = moves[first : first + together]
+        points = np.concatenate([start + part, start - part])
         np.clip(points, low, high, out=points)
-        found = engine.gradient(points.reshape(-1, rows.shape[1]).astype(kind, copy=False))
+        found = engine.gradient(points.reshape(-1, rows.shape[1]))
         ahead, behind = found.values.reshape(2, len(part), *rows.shape, -1)
-        mean = 0.5 * (ahead + behind)
-        total, squares = total + mean.sum(axis=0), squares + np.einsum("prfo,prfo->rfo", mean, mean)
-        bend = bend + np.einsum("pf,prfo->rfo", part[:, 0], ahead - behind)
-        rounding = rounding + found.error.reshape(-1, *mean.shape[1:]).sum(axis=0) / 2
+        for direction, one, other in zip(z[first : first + together], ahead, behind, strict=True):
+            # pair by pair: the same bits however many pairs are in one call
+            both, apart = one + other, one - other
+            sums["twice"] += both
+            sums["squares"] += np.multiply(both, both, out=both)
+            sums["bend"] += np.multiply(apart, direction[:, None], out=apart)
+        rounding = np.maximum(rounding, found.error.reshape(2 * len(part), *rows.shape, -1).max(axis=0))
         cost = cost + found.evaluations.reshape(-1, len(rows)).sum(axis=0)
-    values = np.asarray(total / pairs)
-    scatter = np.maximum(squares / pairs - values**2, 0.0) / (pairs - 1)
+    values = sums["twice"] / (2 * pairs)
+    scatter = np.maximum(sums["squares"] / (4 * pairs) - values**2, 0.0) / (pairs - 1)
     safe = np.where(movable > 0, movable, np.inf)
-    curvature = bend / (2 * pairs * safe[:, None])
-    return values, np.sqrt(scatter) + rounding / pairs, np.asarray(curvature), np.asarray(cost)
+    curvature = sums["bend"] / (2 * pairs * safe[:, None])
+    return values, np.sqrt(scatter) + rounding, curvature, np.asarray(cost)
 
 
-def _kind(engine: Engine, rows: Array, width: Array) -> type:
-    """Float32 for formulas, where its coordinates are fine beside the neighbourhood: half the time."""
-    coarse = np.max(np.abs(rows) * (width > 0), initial=0.0, where=np.isfinite(rows))
-    narrow = np.min(width, initial=np.inf, where=width > 0)
-    return np.float32 if engine.name == "closed-form" and coarse < COARSE * narrow else np.float64
+def _coarse(engine: Engine, rows: Array, movable: Array) -> np.ndarray:
+    """Rows that need float64: always, or where float32 coordinates are not fine beside the neighbourhood."""
+    if not engine.narrow:
+        return np.ones(len(rows), bool)
+    least = np.min(movable, initial=np.inf, where=movable > 0)
+    return np.max(np.abs(np.nan_to_num(rows)) * (movable > 0), axis=1, initial=0.0) >= COARSE * least
+
+
+def _narrow(engine: Engine, background: Array) -> bool:
+    """Whether the engine's float32 form does what its float64 form does."""
+    sample = background[np.all(np.isfinite(background), axis=1)][:TRIAL_ROWS]
+    if not engine.narrow or not len(sample):
+        return False
+    try:
+        short = engine.gradient(sample.astype(np.float32)).values
+    except Exception:  # whatever a network says to another float width, float64 remains
+        return False
+    full = engine.gradient(sample.astype(np.float32).astype(np.float64)).values
+    return bool(np.quantile(np.abs(short - full), 0.99) <= AGREE * np.abs(full).max(initial=0.0))
 
 
 def box(predictor: Predictor, settings: Settings, half: Array, rows: Array) -> Gradient:
