@@ -77,11 +77,11 @@ def known_gradient():
         best = max(by_step, key=lambda h: by_step[h])
         yield (
             name,
-            f"{np.median(cosines(default, truth, sigma)):.3f}",
-            f"{np.median(cosines(by_labels, truth, sigma)):.3f} (c = {chosen.width:g})",
-            f"{by_step[best]:.3f}",
+            f"{np.median(cosines(default, truth, sigma)):.4f}",
+            f"{np.median(cosines(by_labels, truth, sigma)):.4f} (c = {chosen.width:g})",
+            f"{by_step[best]:.4f}",
             f"{best:g}",
-            f"{by_step[0.1]:.3f}",
+            f"{by_step[0.1]:.4f}",
         )
 
 
@@ -130,6 +130,7 @@ def explainers(model, data, evaluated):
     # Labels of other rows than those the explainers are compared on.
     held = (data.X_test[evaluated:], data.y_test[evaluated:])
     return {
+        "effect (the default)": ours("effect"),
         "smoothed gradient, scaled": ours("scaled"),
         "smoothed gradient, scaled, c by labels": ours("scaled", validation=held),
         "contribution": ours("contribution"),

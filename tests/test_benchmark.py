@@ -50,8 +50,8 @@ def in_process(out: Path, cache: Path, names: tuple[str, ...], **options: int) -
     return out
 
 
-def start(out: Path, cache: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "texplainer.benchmark", *TREES, "--quick", "--out", str(out)]
+def start(out: Path, cache: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "texplainer.benchmark", *TREES, "--quick", "--out", str(out), *options]
     environment = {**os.environ, "TEXPLAINER_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -76,19 +76,25 @@ def test_every_run_is_finished_and_carries_the_hash_the_code_computes(networks: 
     assert networks.with_name("quick.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("how", "after"), [(signal.SIGKILL, 0), (signal.SIGKILL, 1), (signal.SIGINT, 1), (signal.SIGKILL, 2)]
+)
 def test_killed_and_resumed_gives_the_same_tables(
-    how: signal.Signals, whole: Path, cache: Path, tmp_path: Path
+    how: signal.Signals, after: int, whole: Path, cache: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "quick"
     process = start(out, cache)
     deadline = time.monotonic() + 300
-    while not (out / "xrfc_4ft.json").exists() and process.poll() is None and time.monotonic() < deadline:
+    while (
+        not (out.exists() and len(list(out.glob("*.json"))) >= after)
+        and process.poll() is None
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
     os.kill(process.pid, how)
     process.wait(timeout=60)
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.json")}
-    assert 1 <= len(before) < len(plan(TREES, QUICK))
+    assert after <= len(before) < len(plan(TREES, QUICK))
     resumed = start(out, cache)
     _, messages = resumed.communicate(timeout=600)
     assert resumed.returncode == 0, messages
@@ -102,6 +108,20 @@ def test_killed_and_resumed_gives_the_same_tables(
 def test_several_processes_give_the_same_scores(whole: Path, cache: Path, tmp_path: Path) -> None:
     out = in_process(tmp_path / "quick", cache, TREES, jobs=2)
     assert scores(out) == scores(whole)
+
+
+def test_workers_do_not_outlive_a_killed_driver(cache: Path, tmp_path: Path) -> None:
+    psutil = pytest.importorskip("psutil")
+    process = start(tmp_path / "quick", cache, "--jobs", "2")
+    driver, deadline, workers = psutil.Process(process.pid), time.monotonic() + 60, []
+    while len(workers) < 2 and time.monotonic() < deadline:
+        workers = [child for child in driver.children() if "spawn_main" in " ".join(child.cmdline())]
+        time.sleep(0.05)
+    time.sleep(3)  # let them come to work
+    process.kill()
+    process.wait(timeout=60)
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert len(workers) == 2 and not alive
 
 
 def test_nothing_is_left_to_do_the_second_time(

@@ -90,7 +90,9 @@ def test_a_failing_model_is_4_in_one_line(capfd: Any) -> None:
     assert "no licence" in (said := capfd.readouterr().err) and said.count("\n") == 1
 
 
-def test_undefined_rows_are_told_and_fail_only_when_strict(folder: Path, tmp_path: Path, capfd: Any) -> None:
+def test_undefined_rows_are_told_and_fail_when_strict_or_in_a_run(
+    folder: Path, tmp_path: Path, capfd: Any
+) -> None:
     words = ("explain", "broken_module:sometimes", "data.csv", "--drop", "target")
     young = pd.read_csv("data.csv").query("age < 1.4")
     young.to_csv(tmp_path / "young.csv", index=False)
@@ -102,6 +104,8 @@ def test_undefined_rows_are_told_and_fail_only_when_strict(folder: Path, tmp_pat
     assert (found.arrays["verdict"][old] == "undefined").all()
     assert f"{(found.arrays['verdict'] == 'undefined').sum()} rows are undefined; row " in said
     assert run(*words, "-o", str(tmp_path / "x.csv"), "--strict") == 1
+    assert run(*words, "-o", f"{tmp_path}/shards/") == 1  # nobody watches a long run: its code must tell
+    assert "rows are undefined" in capfd.readouterr().err
 
 
 def test_a_missing_cell_is_told_by_its_row(tmp_path: Path, capfd: Any) -> None:

@@ -6,6 +6,7 @@ where it stopped; the page is rewritten at the end from whatever is finished.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from texplainer.datasets import DatasetUnavailable
 from texplainer.errors import InputError
+from texplainer.lifeline import end_with
 
 from . import results
 from .page import write_page
@@ -95,7 +97,8 @@ def outcomes(todo: Sequence[Run], folder: Path, jobs: int) -> Iterator[Done]:
     timed = [run for run in todo if run.experiment.kind == "running_time"]
     others = [run for run in todo if run.experiment.kind != "running_time"]
     if jobs > 1 and len(others) > 1:
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+        spawn = get_context("spawn")
+        pool = ProcessPoolExecutor(jobs, mp_context=spawn, initializer=end_with, initargs=(os.getpid(),))
         try:
             for future in as_completed([pool.submit(attempt, run, folder) for run in others]):
                 yield future.result()

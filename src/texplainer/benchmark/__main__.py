@@ -8,7 +8,8 @@ from pathlib import Path
 from . import main
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m texplainer.benchmark", description=main.__doc__)
+    about = "Run experiments of the paper by name and write the page of results."
+    parser = argparse.ArgumentParser(prog="python -m texplainer.benchmark", description=about)
     parser.add_argument("names", nargs="*", help="experiments, see --list")
     parser.add_argument("--all", action="store_true", help="run every experiment")
     parser.add_argument("--quick", action="store_true", help="a smoke run on few rows")

@@ -1,8 +1,8 @@
 """The command line: parse, delegate, and say in one line what went wrong.
 
 One file per command, imported only when it is called, so that help and completion answer at once.
-Exit codes: 0 all is well, 1 the answer is no (undefined rows with --strict, a result that does not
-verify), 2 usage, 3 bad input, 4 the model failed, 70 a bug of texplainer's.
+Exit codes: 0 all is well, 1 the answer is no (undefined rows with --strict or in a run, a result that does
+not verify), 2 usage, 3 bad input, 4 the model failed, 70 a bug of texplainer's.
 """
 
 from __future__ import annotations

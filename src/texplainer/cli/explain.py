@@ -34,7 +34,11 @@ Examples:
 @click.option(
     "--top", type=click.IntRange(1), default=20, help="How many features to draw.", show_default=True
 )
-@click.option("--strict", is_flag=True, help="Leave with exit code 1 if a row is undefined.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Leave with exit code 1 if a row is undefined (a run into a folder always does).",
+)
 @click.option("--sign", metavar="KEY", help="Sign the result with an Ed25519 private key (PEM).")
 @options.model_options
 @options.explainer_options
@@ -107,7 +111,7 @@ def _run(model: str, data: str, out: str, arguments: dict[str, Any]) -> int:
         restart=arguments["restart"],
     )
     click.echo(str(report), err=True)
-    return 1 if report.failed or report.stopped or (report.undefined and arguments["strict"]) else 0
+    return report.code
 
 
 def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:

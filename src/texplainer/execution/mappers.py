@@ -8,8 +8,6 @@ keeps only a few shards in flight.
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
@@ -22,6 +20,7 @@ from texplainer.errors import InputError
 from texplainer.execution.plan import Shard
 from texplainer.execution.sources import Stream
 from texplainer.execution.work import Job, Parcel, Record, explain_shard, failed, keep, work
+from texplainer.lifeline import end_with
 
 
 @dataclass(frozen=True)
@@ -144,13 +143,7 @@ class _Pool:
 def receive(parcel: Parcel, parent: int) -> None:
     """Keep the parcel at a new worker, which ends when its driver is gone, however that ended."""
     keep(parcel)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    end_with(parent)
 
 
 def _cores(on: Any, wish: int | None) -> int:
