@@ -41,15 +41,19 @@ def repeated(repetitions: Sequence[Result], name: str, score: str, fold: str) ->
 
 def running_time(result: Result, path: Path) -> None:
     """Seconds against the number of explanations, on a logarithmic scale."""
-    figure, (ax,) = canvas(1, 1, (6.4, 4.0))
+    figure, (ax,) = canvas(1, 1, (7.6, 4.0))
     tasks = result.record["tasks"]
     for (name, _), colour in zip(result.scores, COLOURS, strict=False):
-        ax.plot(tasks, result.scores[name, "seconds"], marker="o", markersize=3, color=colour, label=name)
+        seconds = result.scores[name, "seconds"]
+        ax.plot(tasks, seconds, marker="o", markersize=3, color=colour)
+        ax.annotate(  # beside the line's end: a legend would cover lines
+            name, (tasks[-1], float(seconds[-1])), xytext=(8, 0), textcoords="offset points",
+            va="center", fontsize=8, color=colour, annotation_clip=False,
+        )  # fmt: skip
     ax.set_yscale("log")
     ax.set_xlabel("explanations")
     ax.set_ylabel("seconds")
     ax.grid(alpha=0.3, which="both")
-    ax.legend(fontsize=8)
     write(figure, path)
 
 
