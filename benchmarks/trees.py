@@ -240,7 +240,8 @@ def main():
             "Made by `python benchmarks/trees.py --write docs/results/trees_speed.md`. `predict` is "
             "microseconds a row, the other columns are multiples of it: CPU time of one thread, half-width "
             "0.6 standard deviations. `gradient` is the compiled kernel with its preparation; `engine` adds "
-            "the link and the bounds. `2 threads` is a ratio of wall times for 10,000 rows; a busy machine hides it. "
+            "the link and the bounds. `2 threads` is a ratio of wall times for 10,000 rows; a busy machine "
+            "hides it. "
             f"Load of the machine at the end: {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores.\n\n"
         )
         options.write.write_text(head + note + "\n".join(table) + "\n")

@@ -110,6 +110,26 @@ def test_a_run_is_finished_only_if_whole_and_of_this_configuration(tmp_path: Pat
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["3hnn_20ft.csv", "3hnn_20ft.json"]
 
 
+COMMITTED = Path(__file__).parents[1] / "docs" / "results" / "paper"
+
+
+@pytest.mark.parametrize("run", plan((), FULL), ids=lambda run: run.name)
+def test_the_committed_results_are_those_of_this_code(run: Run) -> None:
+    """A change of the configuration without a new full run must not go unnoticed."""
+    assert results.finished(run, COMMITTED), (
+        "run `texplainer bench --all -o docs/results/paper` and commit it"
+    )
+    assert json.loads((COMMITTED / f"{run.name}.json").read_text())["hash"] == run.hash
+
+
+def test_the_committed_page_is_made_of_the_committed_results(tmp_path: Path) -> None:
+    runs = plan((), FULL)
+    blocks = list(page.content(runs, [results.load(run.name, COMMITTED) for run in runs], {}))
+    made = page.as_markdown(blocks, tmp_path)
+    committed = COMMITTED.with_name("paper.md").read_text()
+    assert committed.startswith(made[: made.index("## Stability tables")])
+
+
 def test_a_killed_save_leaves_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Die between the scores and the record: the run counts as not done, and nothing is left lying about."""
 

@@ -54,6 +54,7 @@ def running_time(result: Result, path: Path) -> None:
     ax.set_xlabel("explanations")
     ax.set_ylabel("seconds")
     ax.grid(alpha=0.3, which="both")
+    ax.spines[["top", "right"]].set_visible(False)
     write(figure, path)
 
 

@@ -39,9 +39,9 @@ REASONS = (
     "the split's seed 1234 (ten seeds gave 93.5 to 98.5%), 20-FT the generator's published seed 567, and the "
     "networks on HELOC and HIGGS stop early, since the printed settings overfit (HELOC 70.0 and 65.7%). The "
     "accuracies are therefore no blind estimates.",
-    "Infidelity judges every explainer on the function it explains. Captum's methods explain the logit, which a "
-    "ReLU network bends far less within a small step than the probability T-Explainer explains; on one and the "
-    "same function the line `Gradient` and T-Explainer's surrogate are the same exact gradient.",
+    "Infidelity judges every explainer on the function it explains. Captum's methods explain the logit, "
+    "which a ReLU network bends far less within a small step than the probability T-Explainer explains; on "
+    "one and the same function the line `Gradient` and T-Explainer's surrogate are the same exact gradient.",
     "Explanations of one-hot columns are compared per category here (a group is one feature), per column "
     "there.",
 )
