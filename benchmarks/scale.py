@@ -31,6 +31,13 @@ PAPER = {"attribution": "sensitivity"}
 #: the share of --rows each model is given: a black box costs some hundred evaluations a row
 SHARE = {"network": 1.0, "trees": 1.0, "black box": 0.02}
 
+ABOUT = """\
+28 features, attribution "sensitivity": 5H-64-NN by its closed form without smoothing, 100 XGBoost trees of
+depth 6 by the tree engine, a 32-32 network as a black box. `rows/s, all` counts everything from fitting the
+model and starting the workers to the last shard; `steady` counts from the end of the first shards, so that it
+tells what a longer run would do. Efficiency compares steady rates. The plain loop writes with pyarrow's
+defaults, which cost more than the shards' encoding: hence the negative overheads."""
+
 
 def write_table(path: Path, rows: int) -> None:
     """Write rows in row groups of 65,536, a piece at a time."""
@@ -228,6 +235,8 @@ def main() -> None:
         f"`python benchmarks/scale.py --rows {options.rows}`, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores; load average {load:.1f} before and {os.getloadavg()[0]:.1f} after: above "
         "the number of cores the clock measures the neighbours too, and cpu is the fairer column.",
+        "",
+        ABOUT,
         "",
     ]
     options.output.parent.mkdir(parents=True, exist_ok=True)

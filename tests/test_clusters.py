@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from test_execution import BLOCK, KINDS, ROWS, explainer_of, records, results, same, table
+from execution_subjects import BLOCK, KINDS, ROWS, explainer_of, records, results, same, table
 
 import texplainer as tx
 

@@ -13,67 +13,26 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyarrow.feather as feather
-import pyarrow.parquet as pq
 import pytest
+from execution_subjects import (
+    BLOCK,
+    KINDS,
+    NAMES,
+    ROWS,
+    by_colour,
+    explainer_of,
+    parquet_folder,
+    records,
+    results,
+    same,
+    table,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.neural_network import MLPClassifier
 
 import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.execution import fingerprint, manifest, plan, shards, ship, work
-from texplainer.execution.sources import Stream, open_files
-
-NAMES = ["a", "b", "c", "d"]
-BLOCK = plan.BLOCKS[True]
-ROWS = 3 * BLOCK + 700  # three blocks and a short one
-
-
-def table(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
-    return pd.DataFrame(np.random.default_rng(seed).normal(size=(rows, len(NAMES))), columns=NAMES)
-
-
-@functools.cache
-def explainer_of(kind: str) -> tx.TExplainer:
-    """The three ways a gradient is found: a formula, a tree's own, differences of a black box."""
-    X = table(400, seed=1)
-    y = np.asarray(X["a"] * X["b"] > 0)
-    if kind == "network":
-        network = MLPClassifier((16, 16, 16), max_iter=60, random_state=0, learning_rate_init=0.01, tol=1e-2)
-        return tx.TExplainer(network.fit(X.to_numpy(), y), X)
-    if kind == "trees":
-        import xgboost
-
-        return tx.TExplainer(xgboost.XGBClassifier(n_estimators=20, max_depth=3, n_jobs=1).fit(X, y), X)
-    ridge = KernelRidge(kernel="rbf").fit(X[:60], np.sin(X["a"][:60]))
-    return tx.TExplainer(ridge.predict, X)
-
-
-KINDS = ("network", "trees", "black box")
-
-
-def results(folder: Path) -> pa.Table:
-    parts = sorted(folder.glob("part-*.parquet"))
-    found = pa.concat_tables([pq.read_table(part).replace_schema_metadata(None) for part in parts])
-    assert found["row"].to_pylist() == list(range(len(found)))  # in order, nothing lost, nothing twice
-    return found
-
-
-def same(one: pa.Table, other: pa.Table) -> bool:
-    """Equal to the last bit; NaN equals NaN."""
-    return one.schema == other.schema and work.digest_rows(one) == work.digest_rows(other)
-
-
-def records(folder: Path) -> list[work.Record]:
-    found = manifest.read(folder)
-    assert found is not None
-    return found[1]
-
 
 # ---------------------------------------------------------------- the same values
 
@@ -124,86 +83,6 @@ def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish, block):
     assert cut[0].start == 0 and cut[-1].stop == rows
     assert all(a.stop == b.start for a, b in itertools.pairwise(cut))
     assert [s.file for s in cut] == sorted(s.file for s in cut)
-
-
-# ---------------------------------------------------------------- sources
-
-
-def csv_file(X: pd.DataFrame, path: Path) -> Path:
-    X.assign(label=["x"] * len(X)).to_csv(path / "t.csv", index=False, float_format="%.17g")
-    return path / "t.csv"
-
-
-def parquet_folder(X: pd.DataFrame, path: Path) -> Path:
-    for i, start in enumerate(range(0, len(X), 5000)):  # row groups and files cut across blocks and shards
-        rows = X[start : start + 5000][NAMES[::-1]]
-        rows.to_parquet(path / f"{i}.parquet", row_group_size=700, index=False)
-    return path
-
-
-def feather_file(X: pd.DataFrame, path: Path) -> Path:
-    feather.write_feather(X, path / "t.feather", chunksize=500)
-    return path / "t.feather"
-
-
-SOURCES = {
-    "csv": csv_file,
-    "parquet folder": parquet_folder,
-    "feather": feather_file,
-    "polars": lambda X, path: pl.from_pandas(X),
-    "arrow": lambda X, path: pa.Table.from_pandas(X),
-    "array": lambda X, path: X.to_numpy(),
-    "list of files": lambda X, path: sorted(parquet_folder(X, path).glob("*.parquet")),
-}
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_every_source_gives_the_same_rows(name, tmp_path):
-    (tmp_path / "in").mkdir()
-    source = SOURCES[name](table(), tmp_path / "in")
-    tx.run(explainer_of("trees"), table(), tmp_path / "frame", shard_rows=2 * BLOCK)
-    assert tx.run(explainer_of("trees"), source, tmp_path / "out", shard_rows=2 * BLOCK).ok
-    assert same(results(tmp_path / "out"), results(tmp_path / "frame"))
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 990), st.integers(1, 400)), min_size=1, max_size=8))
-def test_a_stream_gives_any_rows_in_any_order(tmp_path_factory, wishes):
-    folder = tmp_path_factory.mktemp("stream")
-    X = table(1000)
-    for i, start in enumerate((0, 430)):
-        X[start : (430, 1000)[i]].to_parquet(folder / f"{i}.parquet", row_group_size=150, index=False)
-    stream = Stream(open_files(sorted(folder.iterdir()), ["b", "a"]))
-    for start, count in wishes:
-        stop = min(start + count, 1000)
-        assert stream.read(start, stop).to_pandas().equals(X[["b", "a"]][start:stop].reset_index(drop=True))
-
-
-def test_categories_travel(tmp_path):
-    X = table(1200).assign(colour=pd.Categorical.from_codes(np.arange(1200) % 3, ["red", "green", "blue"]))
-    explainer = tx.TExplainer(by_colour, X[:100])
-    X.to_csv(tmp_path / "t.csv", index=False, float_format="%.17g")
-    tx.run(explainer, X, tmp_path / "frame")
-    tx.run(explainer, tmp_path / "t.csv", tmp_path / "csv")
-    assert same(results(tmp_path / "frame"), results(tmp_path / "csv"))
-
-
-def by_colour(X: pd.DataFrame) -> np.ndarray:
-    return np.sin(X["a"].to_numpy()) + (X["colour"] == "red").to_numpy()
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        (table()[["a", "b", "c"]], "lacks the columns"),
-        ("nowhere.parquet", "does not exist"),
-        (np.zeros((5, 3)), "expected a path"),
-        (pd.DataFrame(columns=NAMES, dtype=float), "0 rows"),
-    ],
-)
-def test_a_source_that_does_not_fit_is_refused(source, words, tmp_path):
-    with pytest.raises(InputError, match=words):
-        tx.run(explainer_of("trees"), source, tmp_path)
 
 
 # ---------------------------------------------------------------- resuming
@@ -417,79 +296,3 @@ def test_a_shard_that_kills_its_worker_is_given_up_alone(tmp_path):
     assert [r.index for r in report.failed] == [1] and report.code == 1
     assert "Terminated" in report.failed[0].error and report.failed[0].attempts == 2
     assert [r.index for r in records(tmp_path) if not r.error] == [0]
-
-
-# ---------------------------------------------------------------- shipping, settings, progress
-
-
-def test_what_cannot_be_shipped_says_so_before_the_run(tmp_path):
-    explainer = tx.TExplainer(lambda X: X[:, 0] ** 2, table(50).to_numpy())
-    with pytest.raises(InputError, match=r"<lambda> cannot be shipped.*Define the function.*on='serial'"):
-        tx.run(explainer, table().to_numpy(), tmp_path / "out", on="processes")
-    assert not (tmp_path / "out").exists()
-    assert tx.run(explainer, table().to_numpy(), tmp_path / "here").ok
-
-
-def test_an_open_onnx_session_cannot_be_shipped(tmp_path):
-    ort = pytest.importorskip("onnxruntime")
-    skl2onnx = pytest.importorskip("skl2onnx")
-    network = explainer_of("network").predictor.model
-    blob = skl2onnx.to_onnx(network, np.zeros((1, 4), np.float32), options={"zipmap": False})
-    session = ort.InferenceSession(blob.SerializeToString())
-    with pytest.raises(InputError, match=r"InferenceSession cannot be shipped.*opens the session"):
-        tx.run(tx.TExplainer(session, table(50).to_numpy()), table().to_numpy(), tmp_path, on="processes")
-
-
-@pytest.mark.parametrize("bad", [0, -5, 2.5, True])
-def test_a_bad_shard_size_is_refused(bad, tmp_path):
-    with pytest.raises(InputError, match="shard_rows"):
-        tx.run(explainer_of("trees"), table(), tmp_path, shard_rows=bad)
-
-
-def test_other_bad_arguments_are_refused(tmp_path):
-    with pytest.raises(InputError, match="expected 'serial'"):
-        tx.run(explainer_of("trees"), table(), tmp_path, on="slurm")
-    with pytest.raises(InputError, match="expected a TExplainer"):
-        tx.run(len, table(), tmp_path)  # type: ignore[arg-type]
-    tx.run(explainer_of("trees"), table(), tmp_path / "out")
-    with pytest.raises(InputError, match="holds a run"):
-        tx.run(explainer_of("trees"), table(), tmp_path / "out", resume=False)
-    with pytest.raises(InputError, match="shard_rows= "):
-        tx.run(explainer_of("trees"), table(), tmp_path / "out", shard_rows=10**6)
-    (tmp_path / "in").mkdir()
-    with pytest.raises(InputError, match="source and destination"):
-        tx.run(explainer_of("trees"), parquet_folder(table(), tmp_path / "in"), tmp_path / "in")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("2GB", 2 * 10**9), ("500 MB", 5 * 10**8), ("1.5k", 1500), ("1GiB", 2**30), (4096, 4096)],
-)
-def test_memory_is_read(text, expected):
-    assert plan.parse_bytes(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "lots", "0", "-2GB", "2 GX"])
-def test_a_bad_memory_is_refused(text):
-    with pytest.raises(InputError, match="no amount of memory"):
-        plan.parse_bytes(text)
-
-
-def test_a_budget_makes_shards_and_batches_smaller(tmp_path):
-    report = tx.run(explainer_of("trees"), table(30_000), tmp_path / "a", memory="9MB")
-    header = json.loads((tmp_path / "a" / manifest.FILE).read_text().splitlines()[0])
-    assert header["plan"]["shard_rows"] == BLOCK and header["plan"]["batch_rows"] == 16384
-    assert report.ok
-    with pytest.raises(InputError, match="needs at least"):
-        tx.run(explainer_of("trees"), table(), tmp_path / "b", memory="100kB")
-
-
-def test_progress_tells_rows(tmp_path, capsys):
-    told: list[tuple[int, int]] = []
-    tx.run(
-        explainer_of("trees"), table(), tmp_path / "a", shard_rows=BLOCK, progress=lambda *s: told.append(s)
-    )
-    assert told == [(BLOCK, ROWS), (2 * BLOCK, ROWS), (3 * BLOCK, ROWS), (ROWS, ROWS)]
-    tx.run(explainer_of("trees"), table(), tmp_path / "b", progress=True)
-    shown = capsys.readouterr().err
-    assert "12,988 of 12,988 rows" in shown and "rows/s" in shown

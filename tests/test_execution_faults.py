@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_execution import records, results, same
+from execution_subjects import records, results, same
 
 import texplainer as tx
 
