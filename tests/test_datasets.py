@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -382,3 +384,22 @@ def test_names_are_forgiving_and_unknown_ones_are_not() -> None:
     assert datasets.load("20-FT").name == "20ft"
     with pytest.raises(InputError, match="unknown data set 'mnist'; known are 4ft"):
         datasets.load("mnist")
+
+
+@pytest.mark.skipif(
+    os.name != "posix", reason="leftovers are swept where processes can be asked after safely"
+)
+def test_what_a_killed_writer_left_is_swept_and_a_living_one_s_is_not(tmp_path: Path) -> None:
+    target = tmp_path / "file [1].csv"
+    code = (
+        "import os, signal, sys; from pathlib import Path; from texplainer.datasets.store import in_place\n"
+        "with in_place(Path(sys.argv[1])) as part:\n"
+        "    part.write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(target)], check=False)
+    assert len(list(tmp_path.iterdir())) == 1 and not target.exists()
+    living = target.with_name(f".{os.getppid()}-{target.name}")
+    living.write_text("of another")
+    with store.in_place(target) as part:
+        part.write_text("whole")
+    assert {path.name for path in tmp_path.iterdir()} == {target.name, living.name}

@@ -7,6 +7,7 @@ never used. A cached file carries its own SHA-256 beside it.
 
 from __future__ import annotations
 
+import glob
 import gzip
 import hashlib
 import os
@@ -170,6 +171,7 @@ def unavailable(source: Source, reason: str) -> DatasetUnavailable:
 def in_place(path: Path) -> Iterator[Path]:
     """Give a file beside `path` to write to, and rename it at the end: no reader ever meets half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path)
     part = path.with_name(f".{os.getpid()}-{path.name}")
     try:
         yield part
@@ -178,6 +180,20 @@ def in_place(path: Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left of `path`; others may be at work on it."""
+    if os.name != "posix":  # elsewhere asking after a process is not harmless
+        return
+    for part in path.parent.glob(f".*-{glob.escape(path.name)}"):
+        process = part.name[1:].partition("-")[0]
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            part.unlink(missing_ok=True)
+        except (ValueError, PermissionError):
+            continue
 
 
 def side_file(path: Path) -> Path:
