@@ -59,7 +59,7 @@ def start(out: Path, cache: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def scores(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(out.glob("*.csv"))}
+    return {path.name: path.read_bytes() for path in sorted(out.glob("[!.]*.csv"))}
 
 
 def test_every_run_is_finished_and_carries_the_hash_the_code_computes(networks: Path) -> None:
@@ -86,14 +86,14 @@ def test_killed_and_resumed_gives_the_same_tables(
     process = start(out, cache)
     deadline = time.monotonic() + 300
     while (
-        not (out.exists() and len(list(out.glob("*.json"))) >= after)
+        not (out.exists() and len(list(out.glob("[!.]*.json"))) >= after)
         and process.poll() is None
         and time.monotonic() < deadline
     ):
         time.sleep(0.01)
     os.kill(process.pid, how)
     process.wait(timeout=60)
-    before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.json")}
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("[!.]*.json")}
     assert after <= len(before) < len(plan(TREES, QUICK))
     resumed = start(out, cache)
     _, messages = resumed.communicate(timeout=600)
