@@ -19,14 +19,13 @@ import numpy as np
 
 from texplainer import effects
 from texplainer.background import Background
-from texplainer.gradients import Engine
+from texplainer.gradients import BATCH, Engine
 from texplainer.prediction import Predictor
 from texplainer.representatives import calibrated, representatives
 from texplainer.signatures import Array
 
 PATH_NODES = {True: 16, False: 5}  # where the gradient is exact, and cheap; and where it is not
 REPRESENTATIVES = 16
-BATCH = 4096  # rows given to the engine at a time
 
 
 @dataclass(frozen=True)

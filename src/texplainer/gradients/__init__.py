@@ -19,6 +19,7 @@ from texplainer.prediction import BATCH_ROWS, Predictor
 from texplainer.signatures import Array
 
 SMOOTH, KINK, JUMP, NOISY = 0, 1, 2, 4
+BATCH = 4096  # points given to an engine at a time, where many belong to one row
 
 #: engine name -> its module, cheapest exact one first
 ENGINES = {

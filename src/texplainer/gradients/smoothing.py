@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from texplainer.errors import InputError
-from texplainer.gradients import Engine, Gradient, Settings
+from texplainer.gradients import BATCH, Engine, Gradient, Settings
 from texplainer.prediction import Predictor
 from texplainer.signatures import Array
 from texplainer.spreads import spread
@@ -34,7 +34,6 @@ WIDTHS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.1)
 FAITHFUL = 0.9  # R² of the smoothed model
 TRIAL_ROWS, TRIAL_POINTS = 64, 32
 CHUNK = 1024  # rows averaged at a time
-BATCH = 4096  # rows given to the engine at a time
 COARSE = 1e4  # |x| in widths up to which float32 coordinates still resolve the neighbourhood finely
 AGREE = 1e-4  # of the steepest slope: what a float32 gradient may be off, far below the scatter of an average
 
