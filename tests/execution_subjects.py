@@ -13,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neural_network import MLPClassifier
 
 import texplainer as tx
-from texplainer.execution import manifest, plan, work
+from texplainer.execution import manifest, plan, worker
 
 NAMES = ["a", "b", "c", "d"]
 BLOCK = plan.BLOCKS[True]
@@ -52,17 +52,23 @@ def results(folder: Path) -> pa.Table:
 
 def same(one: pa.Table, other: pa.Table) -> bool:
     """Equal to the last bit; NaN equals NaN."""
-    return one.schema == other.schema and work.digest_rows(one) == work.digest_rows(other)
+    return one.schema == other.schema and worker.digest_rows(one) == worker.digest_rows(other)
 
 
-def records(folder: Path) -> list[work.Record]:
-    found = manifest.read(folder)
+def records(folder: Path) -> list[worker.ShardRecord]:
+    found = manifest.read_manifest(folder)
     assert found is not None
     return found[1]
 
 
 def by_colour(X: pd.DataFrame) -> np.ndarray:
     return np.sin(X["a"].to_numpy()) + (X["colour"] == "red").to_numpy()
+
+
+def refuses_mauve(X: pd.DataFrame) -> np.ndarray:
+    if (X["colour"] == "mauve").any():
+        raise ValueError("mauve is no colour")
+    return by_colour(X)
 
 
 def parquet_folder(X: pd.DataFrame, path: Path) -> Path:

@@ -2,7 +2,45 @@
 
 import numpy as np
 
-from texplainer.gradients.tree_ensemble import LEAF, MISSING_LEFT, Tree
+from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Tree
+
+GRID = np.array(
+    [-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]
+)  # few thresholds: equal and repeated ones are common
+
+
+def random_tree(rng, features, width, depth, output=0, wild=False):
+    rows = []
+
+    def grow(level):
+        at = len(rows)
+        rows.append(None)
+        if level == 0 or rng.random() < 0.15:
+            rows[at] = (-1, -1, 0, 0.0, False, rng.normal(size=width))
+            return at
+        threshold = rng.choice(GRID) if rng.random() < 0.7 else rng.normal()
+        if wild and rng.random() < 0.1:
+            threshold = rng.choice([-np.inf, np.inf])
+        column, missing = rng.integers(features), rng.random() < 0.5
+        left, right = grow(level - 1), grow(level - 1)
+        rows[at] = (left, right, column, threshold, missing, np.zeros(width))
+        return at
+
+    grow(depth)
+    left, right, column, threshold, missing, value = zip(*rows, strict=True)
+    return Tree(*map(np.array, (left, right, column, threshold, missing)), np.vstack(value), output)
+
+
+def random_rows(rng, rows, features, wild):
+    x = np.where(
+        rng.random((rows, features)) < 0.3,
+        rng.choice(GRID, (rows, features)),
+        rng.normal(size=(rows, features)),
+    )
+    if wild:
+        odd = rng.random((rows, features))
+        x[odd < 0.08], x[(odd > 0.08) & (odd < 0.12)], x[odd > 0.97] = np.nan, np.inf, -np.inf
+    return x
 
 
 def distribution(z):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from texplainer.explanation import CategoryEffects, Explanation
+from texplainer import ImageExplainer
+from texplainer.explanation.explanation import CategoryEffects, Explanation
+from texplainer.explanation.interactions import Interactions
+from texplainer.explanation.parts import Live
+from texplainer.readings.table import READINGS
 
 NAMES = (
     "age",
@@ -20,46 +26,69 @@ def made(
     rows: int = 40,
     features: int = 6,
     *,
-    attribution: str = "contribution",
+    attribution: str = "shares",
     names: tuple[str, ...] | None = None,
     outputs: tuple[str, ...] = ("yes",),
     seed: int = 0,
+    scale: str = "raw",
 ) -> Explanation:
-    """A linear model's exact contributions, with a kink, an error bound, and two fragile rows."""
+    """A linear model's exact values in any reading, with a kink, an error bound, and two fragile rows.
+
+    Every spread is 1. It is live: asked for a sibling, it makes that.
+    """
     random = np.random.default_rng(seed)
     weights = 1.0 / (1 + np.arange(features)) * np.where(np.arange(features) % 2, -1, 1)
     data = random.normal(size=(rows, features))
     gradient = np.repeat(
         np.broadcast_to(weights, (rows, features))[:, :, None], len(outputs), axis=2
     ) * np.arange(1, len(outputs) + 1)
-    values = gradient if attribution in ("sensitivity", "scaled") else gradient * data[:, :, None]
+    values = {
+        "shares": gradient * data[:, :, None],
+        "effect": np.abs(gradient) * np.sqrt(1 + data**2)[:, :, None],
+    }.get(attribution, gradient)
     base = np.arange(len(outputs)) + 0.25
     flags = np.zeros((rows, features), dtype=np.uint8)
     flags[:, 0] = 1
     fragile = np.arange(rows) % 20 == 3
-    return Explanation.build(
+    reading = READINGS[attribution]
+
+    def ask(which: np.ndarray, other: str) -> Explanation:
+        sibling = made(
+            rows, features, attribution=other, names=names, outputs=outputs, seed=seed, scale=scale
+        )
+        return sibling[which]
+
+    explanation = Explanation.build(
         values,
         data=data,
         base_values=base,
         predictions=base + np.einsum("rf,rfo->ro", data, gradient),
         feature_names=names or tuple((*NAMES, *(f"x{j}" for j in range(6, features)))[:features]),
         output_names=outputs,
-        gradient=gradient,
+        gradient=gradient if attribution in ("local", "sensitivity") else None,
         diagnostics={
-            "error": np.abs(gradient) * 0.1,
+            "error": np.abs(values) * 0.1,
+            "wobble": np.full((rows, len(outputs)), 0.02) + 0.3 * fragile[:, None],
             "flags": flags,
             "evaluations": np.full(rows, 13),
             "verdict": np.where(fragile, "fragile", "stable"),
             "reason": np.where(fragile, "kink in 'age'", "").astype(object),
         },
-        scale="raw",
+        scale=scale,
         attribution=attribution,
         engine="closed-form",
-        settings={"why": "known by construction"},
+        settings={"why": "known by construction", "question": reading.question},
+        units=(reading.feature_unit,) * features,
     )
+    return replace(explanation, live=Live(ask, np.arange(rows)))
 
 
-def categorical(rows: int = 30) -> Explanation:
+def loaded(explanation: Explanation) -> Explanation:
+    """The same without its explainer, as a file gives it back."""
+    return replace(explanation, live=None)
+
+
+def categorical(rows: int = 30, attribution: str = "local") -> Explanation:
     """One number and one category of three levels with effects 0, 1, 2 away from the row's own."""
     random = np.random.default_rng(1)
     levels = ("red", "green", "<b>blue</b>")
@@ -75,12 +104,49 @@ def categorical(rows: int = 30) -> Explanation:
         predictions=values.sum(axis=1, keepdims=True),
         feature_names=("size", "colour"),
         gradient=np.column_stack([np.ones(rows), np.zeros(rows)])[:, :, None],
-        attribution="contribution",
+        attribution=attribution,
+        units=(READINGS[attribution].feature_unit, READINGS[attribution].level_unit),
     )
     category = CategoryEffects(levels, effects[:, :, None].astype(float), np.array([0.2, 0.5, 0.3]))
-    from dataclasses import replace
-
     return replace(explanation, categories={"colour": category})
+
+
+def gated(rows: int = 400) -> Explanation:
+    """Shares of x0 · sign(x2): what x0 does hangs on x2 and on nothing else."""
+    data = np.random.default_rng(0).normal(size=(rows, 4))
+    values = np.zeros((rows, 4))
+    values[:, 0] = data[:, 0] * np.sign(data[:, 2])
+    return Explanation.build(values, data=data, feature_names=tuple("abcd"), attribution="shares")
+
+
+def pictured() -> Explanation:
+    """A linear model of two small images, explained by segments."""
+    images = np.random.default_rng(0).random((2, 8, 8, 3))
+    weights = np.random.default_rng(1).normal(size=(192, 3))
+    explain = ImageExplainer(
+        lambda some: np.asarray(some).reshape(len(some), -1) @ weights,
+        segments=(2, 2),
+        baseline=0.0,
+        attribution="shares",
+    )
+    return explain(images)
+
+
+def interacting(rows: int = 30, features: int = 6, outputs: tuple[str, ...] = ("yes",)) -> Interactions:
+    """Second-order terms of known sizes: those of x0 and x1 first."""
+    random = np.random.default_rng(0)
+    part = random.normal(size=(rows, features, len(outputs))) / (1 + np.arange(features))[:, None]
+    values = np.einsum("rio,rjo->rijo", part, part)
+    names = (*NAMES, *(f"x{j}" for j in range(6, features)))[:features]
+    arrays = {
+        "values": values,
+        "error": 0.1 * np.abs(values),
+        "data": part[:, :, 0],
+        "predictions": part[:, 0],
+        "evaluations": np.full(rows, 13),
+    }
+    dropped = frozenset("o") if len(outputs) == 1 else frozenset()
+    return Interactions(arrays, names, outputs, "raw", "tree", 1.0, np.ones(features), dropped)
 
 
 def searched(rows: int = 5) -> Explanation:

@@ -2,58 +2,79 @@
 
 from __future__ import annotations
 
-import ast
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
-import texplainer as tx
+import architecture as house
+import pytest
 
-SOURCE = Path(tx.__file__).parent
-CORE = ("signatures", "errors", "frames", "prediction", "adapters", "gradients", "background", "attribution",
-        "effects", "categorical", "diagnostics", "explanation", "explainer", "progress")  # fmt: skip
-EDGES = ("metrics", "rivals", "plots", "report", "datasets", "benchmark", "execution", "app", "cli", "demo")
 HEAVY = ("torch", "jax", "keras", "shap", "lime", "captum", "matplotlib", "pandas", "polars", "pyarrow", "xgboost",
-         "lightgbm", "catboost", "numba", "treelite", "dask", "ray", "pyspark", "onnxruntime")  # fmt: skip
+         "lightgbm", "catboost", "numba", "treelite", "dask", "distributed", "ray", "pyspark", "onnxruntime",
+         "skops", "starlette", "uvicorn", "skimage", "PIL")  # fmt: skip
+
+#: module -> a line that must not stand in it
+FORBIDDEN = {
+    "errors": "from texplainer.types import Array",  # the lowest to the next
+    "background.spread": "from texplainer.files import results",  # core to edge
+    "support.hashing": "def late():\n    from texplainer.tables import schema",  # lazily
+    "models.predictor": "def late():\n    import texplainer.gradients.engine",  # lazily, the whole name
+    "tables.schema": "from ..models import predictor",  # relatively
+    "tables.onehot": "from .. import explainer",
+    "gradients.engine": "from texplainer import TExplainer",  # through the public names
+    "gradients.smoothing": "import texplainer.plots.style as style",
+    "explanation.blocks": "from texplainer.categories.swaps import swap_of",  # sideways
+    "diagnostics": "from texplainer import explainer",
+    "rivals.lime": "from texplainer.plots.style import POSITIVE",
+    "metrics.comparison": "from texplainer.gradients.engine import choose",  # a view that is not granted
+    "plots.style": "from texplainer.explainer import TExplainer",
+    "report.notebook": "from importlib import import_module\nload = import_module('texplainer.execution.plan')",
+    "plots.evaluations.timing": "import importlib\nload = importlib.import_module('...app', __package__)",
+    "datasets.bundled": "from texplainer.tables.schema import Schema",
+    "execution.plan": "def late(name):\n    return __import__(f'texplainer.cli.{name}')",
+    "categories.swaps": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from texplainer import readings",
+}
 
 
-def imported_parts(path: Path) -> set[str]:
-    """First parts below texplainer that a file imports, at module level or inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("texplainer"):
-            rest = node.module.split(".")[1:]
-            found |= {rest[0]} if rest else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("texplainer.")}
-    return found
+def test_every_import_points_downwards():
+    assert house.wrong_imports() == []
 
 
-def test_nothing_in_the_core_imports_an_edge():
-    allowed = {"explanation": {"files", "report"}}  # save, load and report delegate
-    for part in CORE:
-        paths = [SOURCE / f"{part}.py", *(SOURCE / part).glob("**/*.py")]
-        for path in paths:
-            if path.exists():
-                wrong = imported_parts(path) & (set(EDGES) | {"files"}) - allowed.get(part, set())
-                assert not wrong, f"{path.name} imports {wrong}"
+def test_every_exception_is_needed():
+    assert set(house.EXCEPTIONS) - house.used_exceptions() == set()
 
 
-def test_metrics_plots_and_rivals_know_only_the_explanation():
-    """They see explanations and callables, never the machinery that made them."""
-    machinery = {"explainer", "gradients", "attribution", "effects", "diagnostics"}
-    for edge in ("metrics", "plots", "rivals"):
-        for path in (SOURCE / edge).glob("**/*.py"):
-            wrong = imported_parts(path) & machinery
-            assert not wrong, f"{edge}/{path.name} imports {wrong}"
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """What is wrong with a copy of the source in which every forbidden import was made."""
+    copy = tmp_path_factory.mktemp("copy") / "texplainer"
+    shutil.copytree(house.SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    known = house.modules(copy)
+    for module, line in FORBIDDEN.items():
+        with known[module].open("a", encoding="utf-8") as file:
+            file.write(f"\n{line}\n")
+    (copy / "stray.py").write_text("")
+    return house.wrong_imports(copy)
+
+
+@pytest.mark.parametrize("module", FORBIDDEN)
+def test_a_forbidden_import_is_refused(refused, module):
+    assert [line for line in refused if line.startswith(f"{module} imports ")], FORBIDDEN[module]
+
+
+def test_a_module_in_no_layer_is_refused(refused):
+    assert "stray stands in no layer" in refused
+
+
+def test_there_is_one_style_of_imports():
+    assert house.other_styles() == []
+
+
+def test_no_two_modules_need_each_other_to_load():
+    assert house.import_cycles() == []
 
 
 def test_importing_texplainer_imports_nothing_heavy():
     code = f"import sys, texplainer; print([m for m in {HEAVY!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
-
-
-def test_public_names_are_there():
-    for name in tx.__all__:
-        assert getattr(tx, name) is not None

@@ -1,8 +1,6 @@
-"""Every library's models: read exactly, smoothed exactly, refused clearly."""
+"""One small model of every kind of tree ensemble, with the model's own raw sums."""
 
-# ruff: noqa: E402  (the engine needs optional packages, asked for first)
-
-import warnings
+# ruff: noqa: E402  (optional packages, asked for first)
 
 import numpy as np
 import pytest
@@ -22,12 +20,7 @@ pytest.importorskip("numba")
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
 
-from oracles_trees import smoothed, trees_of
-
-from texplainer.gradients import Unsupported
-from texplainer.gradients.tree_ensemble import LEAF
-from texplainer.gradients.tree_loaders import load
-from texplainer.gradients.tree_smoothing import smooth
+from texplainer.gradients.trees.ensemble import LEAF
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 4))
@@ -228,105 +221,3 @@ def awkward(ensemble, data):
             rows[:100, column] = exact[:100]
             rows[100:200, column] = near[100:]
     return np.where(rng.random(rows.shape) < 0.1, np.nan, rows) if np.isnan(data).any() else rows
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_reads_the_model_and_smooths_it_like_the_twin(name):
-    make, own, tolerance = MODELS[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model, data = make()
-        ensemble = load(model)
-        rows = awkward(ensemble, data)
-        expected = np.asarray(own(model, rows), dtype=float).reshape(len(rows), -1)
-    hard, _ = smooth(ensemble, np.zeros(ensemble.features))(rows)
-    np.testing.assert_allclose(hard, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
-
-    widths = np.nanstd(data, axis=0) * 0.4
-    widths[[feature for feature, _ in ensemble.categories]] = 0.0
-    value, gradient = smooth(ensemble, widths)(rows[:6])
-    trees = list(trees_of(ensemble))[:60]
-    if len(trees) < len(ensemble.roots):
-        return
-    wide = np.concatenate([widths, np.zeros(len(ensemble.categories))])
-    twin, slopes = smoothed(trees, ensemble.widen(rows[:6]), wide, len(ensemble.base), ensemble.base)
-    np.testing.assert_allclose(value, twin, rtol=0, atol=1e-12 * max(1, np.abs(twin).max()))
-    np.testing.assert_allclose(
-        gradient, slopes[:, : len(widths)], rtol=0, atol=1e-12 * max(1, np.abs(slopes).max())
-    )
-    assert gradient.any()
-
-
-def test_treelite_reads_the_same():
-    treelite = pytest.importorskip("treelite")
-    model = sklearn(RFR, REAL, n_estimators=5)()[0]
-    ensemble = load(model)
-    other = treelite.sklearn.import_model(model)
-    leaves = sum((other.get_tree_accessor(i).get_field("cleft") < 0).sum() for i in range(5))
-    assert len(ensemble.value) == leaves
-    raw, _ = smooth(ensemble, np.zeros(4))(X)
-    np.testing.assert_allclose(
-        raw[:, 0], treelite.gtil.predict(other, X.astype(np.float32)).ravel(), atol=1e-6
-    )
-
-
-def linear_leaves():
-    return lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(X, REAL)
-
-
-def zero_as_missing():
-    return lgb.LGBMRegressor(n_estimators=3, zero_as_missing=True, verbose=-1).fit(np.round(X), REAL)
-
-
-def linear_booster():
-    return xgb.XGBRegressor(n_estimators=3, booster="gblinear").fit(X, REAL)
-
-
-def own_objective(y, p):
-    return p - y, np.ones_like(p)
-
-
-def custom_xgboost():
-    return xgb.XGBRegressor(n_estimators=3, objective=own_objective).fit(X, REAL)
-
-
-def custom_lightgbm():
-    return lgb.LGBMRegressor(n_estimators=3, objective=own_objective, verbose=-1).fit(X, REAL)
-
-
-def learned_start():
-    return GBR(n_estimators=3, init=DecisionTreeRegressor(max_depth=2)).fit(X, REAL)
-
-
-def catboost_categories():
-    library = pytest.importorskip("catboost")
-    table = np.column_stack([X.astype(object), RNG.choice(["a", "b", "c"], len(X))])
-    model = library.CatBoostClassifier(iterations=3, verbose=0, allow_writing_files=False, cat_features=[4])
-    return model.fit(table, TWO)
-
-
-REFUSED = {
-    "linear models": linear_leaves,
-    "zero_as_missing": zero_as_missing,
-    "no trees": linear_booster,
-    "objective is a function, ": custom_xgboost,
-    "objective is a function": custom_lightgbm,
-    "first guess": learned_start,
-    "statistics of the labels": catboost_categories,
-}
-
-
-@pytest.mark.parametrize("word", REFUSED)
-def test_refuses_what_it_cannot_read(word):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = REFUSED[word]()
-    with pytest.raises(Unsupported, match=word):
-        load(model)
-
-
-def test_refuses_what_is_no_tree():
-    from sklearn.linear_model import LogisticRegression
-
-    with pytest.raises(Unsupported, match="no tree ensemble"):
-        load(LogisticRegression())

@@ -3,32 +3,52 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from texplainer import datasets, plots, rivals
+if TYPE_CHECKING:  # the same names for editors and type checkers
+    from texplainer import datasets, metrics, plots, rivals
     from texplainer.execution import run
     from texplainer.explainer import TExplainer
-    from texplainer.explanation import Explanation
+    from texplainer.explanation.explanation import Explanation
+    from texplainer.images.image_explainer import ImageExplainer
     from texplainer.metrics import Evaluation, evaluate
 
 __version__ = "0.1.0"
-__all__ = ["Evaluation", "Explanation", "TExplainer", "datasets", "evaluate", "plots", "rivals", "run"]
+__all__ = [
+    "Evaluation",
+    "Explanation",
+    "ImageExplainer",
+    "TExplainer",
+    "datasets",
+    "evaluate",
+    "metrics",
+    "plots",
+    "rivals",
+    "run",
+]
 
-_LAZY = {
+#: public name -> where it lives
+PUBLIC = {
+    "Evaluation": "texplainer.metrics:Evaluation",
+    "Explanation": "texplainer.explanation.explanation:Explanation",
+    "ImageExplainer": "texplainer.images.image_explainer:ImageExplainer",
     "TExplainer": "texplainer.explainer:TExplainer",
-    "Explanation": "texplainer.explanation:Explanation",
     "datasets": "texplainer.datasets",
+    "evaluate": "texplainer.metrics:evaluate",
+    "metrics": "texplainer.metrics",
     "plots": "texplainer.plots",
     "rivals": "texplainer.rivals",
     "run": "texplainer.execution:run",
-    "evaluate": "texplainer.metrics:evaluate",
-    "Evaluation": "texplainer.metrics:Evaluation",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import the public names when they are first used: `texplainer --help` needs none of them."""
-    if name not in _LAZY:
+    if name not in PUBLIC:
         raise AttributeError(f"module 'texplainer' has no attribute {name!r}")
-    module, _, attribute = _LAZY[name].partition(":")
+    module, _, attribute = PUBLIC[name].partition(":")
     loaded = import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
+
+
+def __dir__() -> list[str]:
+    """The public names, before and after they were first used."""
+    return sorted([*__all__, "__version__"])

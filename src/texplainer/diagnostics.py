@@ -1,14 +1,17 @@
 """How far an explanation can be trusted, row by row.
 
-Along the direction the surrogate promises most from, one more prediction tells how much of the promise
-the model keeps: the Taylor residual f(x+d) - f(x) - g·d, whose size is the curvature times |d|²/2. The
-length of d is a tenth of a spread, or the width the gradient was averaged over. The distance to a
-binary decision boundary follows from the same gradient: |margin| / |its slope|, in spreads.
+The verdict answers: would this row's values be much the same had the row been measured a little
+differently? It is a number first, the wobble: the expected relative change of the values under moves of 5%
+of a spread; and a word second:
 
-The verdict is "undefined" where there is no finite prediction or gradient; "fragile" where the model
-has a kink or a jump in a feature that matters, where the derivative's error bound is a large part of
-it, where the surrogate misses most of what it promises, or where the class changes within a step that
-nobody would notice; "stable" otherwise. The reason is always given in words.
+    undefined   there is no finite prediction or value
+    fragile     the wobble is above 25%; or the error bars are above 75% of the values; or the point
+                derivative of a step function, a kink or a jump was asked for
+    stable      otherwise
+
+The reason is always given in words. Readings with slopes also tell how well their local model holds: along
+the direction it promises most from, one more prediction gives the Taylor residual f(x+d) - f(x) - g·d, and
+the distance to a binary decision boundary follows from the same slopes, |margin| / |slope|, in spreads.
 """
 
 from __future__ import annotations
@@ -17,35 +20,41 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from texplainer.background import Background
-from texplainer.gradients import JUMP, KINK, Gradient
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.background.summary import Background
+from texplainer.gradients.engine import JUMP, KINK, STEP
+from texplainer.models.predictor import Predictor
+from texplainer.readings.reading import Found, Place
+from texplainer.types import Array
 
 PROBE = 0.1  # length of the probing step, in units of the features' spreads
-MATERIAL = 0.01  # a change of f below this share of its own spread over the background is no change
-MATTERS = 0.05  # share of the gradient below which a feature's kink is harmless
-LOOSE = 0.25  # relative error bound above which a gradient is not to be trusted
-CURVED = 0.5  # share of the predicted change the surrogate may miss
-NEAR = 0.02  # distance to the decision boundary, in spreads, that nobody would notice
+FRAGILE = 0.25  # wobble above which the values would be others
+LOOSE = 0.75  # error bars above this share of the values: usual errors are less than a third of them
+MATERIAL = 0.01  # values below this share of the output's spread are as good as none
+MATTERS = 0.05  # share of the values below which a feature's kink is harmless
 
 
-def assess(
-    predictor: Predictor,
-    rows: Array,
-    f0: Array,
-    gradient: Gradient,
-    background: Background,
-    names: Sequence[str],
-    width: float = 0.0,
-) -> dict[str, np.ndarray]:
-    """Give the Taylor residual, the boundary's distance, the verdict and its reason, by name."""
-    reach = max(PROBE, width)
-    steepness = _length(gradient.values, background.sigma)
-    residual, promised = taylor_residual(predictor, rows, f0, gradient.values, steepness, background, reach)
-    boundary = boundary_distance(predictor, f0, steepness)
-    verdict, reason = verdicts(gradient, steepness, residual, promised, background, names, reach, boundary)
-    return {"taylor_residual": residual, "boundary": boundary, "verdict": verdict, "reason": reason}
+def assess(place: Place, found: Found, scale: Array, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Give the wobble, the verdict and its reason, and what slopes tell besides, by name.
+
+    `scale` (features,) makes values of different features comparable in size.
+    """
+    verdict, reason = verdicts(place, found, scale, names)
+    out = {"wobble": found.wobble, "verdict": verdict, "reason": reason}
+    if found.gradient is None:
+        return out
+    background, predictor = place.background, place.predictor
+    steepness = _length(found.gradient, background.unit)
+    residual = taylor_residual(
+        predictor,
+        place.rows,
+        place.predictions,
+        found.gradient,
+        steepness,
+        background,
+        max(PROBE, place.engine.width),
+    )
+    boundary = boundary_distance(predictor, place.predictions, steepness)
+    return {**out, "taylor_residual": residual, "boundary": boundary}
 
 
 def taylor_residual(
@@ -56,18 +65,17 @@ def taylor_residual(
     steepness: Array,
     background: Background,
     reach: float = PROBE,
-) -> tuple[Array, Array]:
-    """f(x+d) - f(x) - g·d for the move d the surrogate promises most from; and g·d, both (rows, outputs)."""
-    residual, promised = np.empty(f0.shape), np.empty(f0.shape)
+) -> Array:
+    """f(x+d) - f(x) - g·d for the move d the surrogate promises most from, (rows, outputs)."""
+    residual = np.empty(f0.shape)
     length = np.maximum(steepness, np.finfo(float).tiny)  # (rows, outputs)
     scale = np.where(predictor.schema.numeric, reach * background.sigma**2, 0.0)
     for o in range(f0.shape[1]):
         d = _known(scale * gradient[:, :, o] / length[:, o, None])
         moved = _inside(rows + d, rows, background.bounds)
         d = _known(moved - rows)
-        promised[:, o] = np.einsum("rf,rf->r", d, gradient[:, :, o])
-        residual[:, o] = predictor(moved)[:, o] - f0[:, o] - promised[:, o]
-    return residual, promised
+        residual[:, o] = predictor(moved)[:, o] - f0[:, o] - np.einsum("rf,rf->r", d, gradient[:, :, o])
+    return residual
 
 
 def boundary_distance(predictor: Predictor, f0: Array, steepness: Array) -> Array:
@@ -88,54 +96,57 @@ def _log_odds_step(p: Array) -> Array:
 MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "margin": lambda z: z}
 
 
-def verdicts(
-    gradient: Gradient,
-    steepness: Array,
-    residual: Array,
-    promised: Array,
-    background: Background,
-    names: Sequence[str],
-    reach: float = PROBE,
-    boundary: Array | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+def verdicts(place: Place, found: Found, scale: Array, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """("stable" | "fragile" | "undefined", the reason in words) for every row."""
-    sigma, material = background.sigma, MATERIAL * background.output_spread
-    count = len(gradient.values)
-    # against the row's gradient as a whole: a bound larger than a derivative near zero is harmless
-    loose = np.nan_to_num(_length(gradient.error, sigma))  # an unknown bound is no large one
-    loose = (loose > LOOSE * steepness) & (loose > material)
-    curved = np.abs(residual) > CURVED * np.abs(promised)
-    curved &= np.maximum(np.abs(promised), np.abs(residual)) > material
-    undefined = ~np.all(np.isfinite(gradient.values), axis=(1, 2))
-    near = np.zeros(count, bool) if boundary is None else boundary < NEAR
-    verdict = np.full(count, "stable", dtype="<U9")
-    reason = np.full(count, "", dtype=object)
-    _mark_breaks(gradient, sigma, names, verdict, reason)
-    for mask, word in (
-        (undefined, "the gradient is not finite"),
-        (loose.any(axis=1), "the derivative's error bound is large"),
-        (curved.any(axis=1), f"the model bends within {reach:g} spreads"),
-        (near, f"the decision boundary lies within {NEAR:g} spreads"),
+    size, bars = _length(found.values, scale), np.nan_to_num(_length(found.error, scale))
+    least = MATERIAL * place.background.output_spread
+    loose = (bars > LOOSE * size) & (bars > least)
+    shaky = np.nan_to_num(found.wobble) > FRAGILE
+    undefined = ~np.all(np.isfinite(found.values), axis=(1, 2))
+    count = len(found.values)
+    verdict, reason = np.full(count, "stable", dtype="<U9"), np.full(count, "", dtype=object)
+    if "flags" in found.arrays:
+        _mark_breaks(found, scale, names, verdict, reason)
+    for mask, words in (
+        (undefined, lambda i: "the values are not finite"),
+        (loose.any(axis=1), lambda i: f"the error bars are {_share(bars[i], size[i])} of the values"),
+        (
+            shaky.any(axis=1),
+            lambda i: f"{_percent(found.wobble[i])} under moves of 5% of a spread",
+        ),
     ):
-        fresh = mask & (reason == "")
-        verdict[fresh], reason[fresh] = "fragile", word
+        for i in np.flatnonzero(mask & (reason == "")):
+            verdict[i], reason[i] = "fragile", words(i)
     verdict[undefined] = "undefined"
     return verdict, reason
 
 
+def _share(bars: Array, size: Array) -> str:
+    worst = np.max(bars / np.maximum(size, np.finfo(float).tiny))
+    return f"{worst:.0%}" if worst < 10 else "many times the size"
+
+
+def _percent(wobble: Array) -> str:
+    worst = float(np.nanmax(wobble))
+    return f"the values change by about {worst:.0%}" if worst < 10 else "the values change wholly"
+
+
 def _mark_breaks(
-    gradient: Gradient, sigma: Array, names: Sequence[str], verdict: np.ndarray, reason: np.ndarray
+    found: Found, unit: Array, names: Sequence[str], verdict: np.ndarray, reason: np.ndarray
 ) -> None:
-    """Mark rows with a jump or a kink in a feature that carries a share of the gradient."""
-    rows = np.nonzero(gradient.flags.any(axis=1))[0]
+    """Mark derivatives of step functions, and jumps and kinks in features that carry a share of values."""
+    flags = found.arrays["flags"]
+    rows = np.nonzero(flags.any(axis=1))[0]
     if not len(rows):
         return
-    size = np.abs(gradient.values[rows]) * sigma[:, None]  # (rows, features, outputs)
+    stepped = rows[np.any(flags[rows] & STEP, axis=1)]
+    verdict[stepped], reason[stepped] = "fragile", "the derivative is 0 because the model is a step function"
+    size = np.abs(found.values[rows]) * unit[:, None]  # (rows, features, outputs)
     total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     share = (size / total).max(axis=2)
     for flag, word in ((JUMP, "jump"), (KINK, "kink")):
         # a jump matters whatever the slope beside it
-        hit = ((gradient.flags[rows] & flag) > 0) & ((share > MATTERS) | (flag == JUMP))
+        hit = ((flags[rows] & flag) > 0) & ((share > MATTERS) | (flag == JUMP))
         for i in np.nonzero(hit.any(axis=1) & (reason[rows] == ""))[0]:
             worst = int(np.argmax(np.where(hit[i], share[i], -1.0)))
             verdict[rows[i]], reason[rows[i]] = "fragile", f"{word} in {names[worst]!r}"

@@ -15,12 +15,24 @@ class BackgroundWarning(UserWarning):
     """The background data is too poor to learn a feature's spread or range from."""
 
 
+class LazyTableWarning(UserWarning):
+    """A table that was not yet computed is computed, whole."""
+
+
 class UndefinedRowsWarning(UserWarning):
     """Some rows could not be explained; the others were."""
 
 
+class ModelWarning(UserWarning):
+    """The model does something that explanations cannot mend: it answers differently the second time."""
+
+
 class EngineWarning(UserWarning):
     """An exact engine was wanted but another one is used."""
+
+
+class ScaleWarning(UserWarning):
+    """The columns' scales are not what a method supposes them to be."""
 
 
 class Unsupported(ValueError):

@@ -1,8 +1,7 @@
 """TExplainer: a model and a background in, explanations out.
 
-It composes the parts and holds no mathematics of its own: `frames` reads the table, `prediction`
-wraps the model, `gradients` differentiates it, `attribution` turns gradients into values,
-`diagnostics` says how far to trust them.
+It composes the parts and holds no mathematics: `tables` reads the table, `models` wraps the model,
+`gradients` differentiates it, `readings` answer a question each, `diagnostics` say how far to trust them.
 """
 
 from __future__ import annotations
@@ -11,19 +10,31 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from texplainer import attribution as attributions
-from texplainer import background as backgrounds
-from texplainer import categorical as categories
-from texplainer import category_columns, diagnostics, fingerprints, gradients, prediction
-from texplainer.assembly import Assembly, of_predicted_class
-from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
-from texplainer.explanation import Explanation
-from texplainer.progress import track
-from texplainer.signatures import Array
+from texplainer import diagnostics
+from texplainer.background import summary as backgrounds
+from texplainer.categories import detect, level_effects
+from texplainer.errors import ModelError, UndefinedRowsWarning
+from texplainer.explanation.blocks import Assembly, of_predicted_class
+from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.interactions import Interactions
+from texplainer.explanation.parts import Live
+from texplainer.gradients import engine as gradients
+from texplainer.interactions.compute import second_order
+from texplainer.models import predictor
+from texplainer.models.refusals import refused_rows
+from texplainer.readings.reading import Place, Reading
+from texplainer.readings.table import DEFAULT, READINGS, reading_of
+from texplainer.readings.with_categories import with_categories
+from texplainer.support import hashing
+from texplainer.support.arguments import check_arguments
+from texplainer.support.progress import track
+from texplainer.tables import native
+from texplainer.types import Array
 
 PROBE_ROWS = 8
 FINGERPRINT_ROWS = 256  # a model is known by its predictions of so many background rows
@@ -38,26 +49,25 @@ class TExplainer:
         A fitted model of scikit-learn, XGBoost, LightGBM, CatBoost, torch, Keras, JAX or ONNX
         Runtime, or any function from a table to predictions.
     background
-        Rows of the training data (some hundred are enough): their spread, range and mean prediction
-        set the scale of the explanation.
+        Some hundred rows of the training data; their spread, range and mean prediction set the scale.
     output
         What is explained: None (class 1 of a binary classifier, otherwise every output), a class
         label, an output's name or index, "predicted" (each row's own class) or "all".
     scale
-        "probability" (the default for classifiers), "margin" (log-odds or decision function), "raw".
+        "auto" takes the log-odds where the model has its own (linear models, networks, boosters) and the
+        probability elsewhere; "probability", "margin" (the log-odds of a class against the rest), "raw".
     engine
         "auto" takes the cheapest exact one; "closed-form", "autodiff", "tree", "finite-difference".
     step
-        How finite differences find their displacement h: "auto" (a noise-aware ladder with an error
-        bound), "paper" (Algorithm 1) or a number.
+        How differences find their step h: "auto" (with an error bound), "paper" (Algorithm 1), a number.
     smoothing
-        Width of the neighbourhood the gradient is averaged over, in units of each feature's spread; 0
-        for the derivative at the point. "auto": where the gradient is the attribution and exact, the
-        largest width at which the averaged model is still the model; the point elsewhere.
+        Width of the neighbourhood that slopes are averaged over, in units of each feature's spread; 0 for
+        the derivative at the point. "auto": the largest width at which the averaged model is still the
+        model, for the reading "local"; the point for "sensitivity".
     attribution
-        "effect" (the default: what replacing the feature by other values of its column does),
-        "sensitivity" (the paper: the partial derivative; the default when a step is given), "scaled";
-        "contribution", "integrated" and "additive" share out f(x) - E f.
+        The question: "local" (the default: what does the model react to, here?), "shares" (where does
+        this prediction come from? they add up to it), "effect" (how much hangs on this feature's value?
+        unsigned) or "sensitivity" (the paper's derivative; the default when a step is given).
     categorical
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
@@ -76,7 +86,11 @@ class TExplainer:
     feature_names
         Names for a background without any.
     batch_rows
-        The most rows given to the model at once; results do not depend on it.
+        The most rows given to the model at once. Results do not depend on it, nor on the rows beside, where
+        the model's predictions do not; matrix products do, in their last bits (about 1e-15 of a row's largest
+        value in float64, 2e-7 in float32; 2e-11 for Gaussian processes).
+    validation
+        (X, y) held out of training; trees are averaged as widely as predicts these labels no worse.
     """
 
     def __init__(
@@ -97,69 +111,76 @@ class TExplainer:
         seed: int = 0,
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
-        batch_rows: int = prediction.BATCH_ROWS,
+        batch_rows: int = predictor.BATCH_ROWS,
         validation: tuple[Any, Any] | None = None,
     ) -> None:
-        self._arguments = {name: value for name, value in locals().items() if name != "self"}
-        if batch_rows < 1:
-            raise InputError(f"batch_rows={batch_rows} is too small; expected at least 1.")
-        self.attribution = attributions.default(step) if attribution == "auto" else attribution
-        if self.attribution not in attributions.ATTRIBUTIONS:
-            known = ", ".join(attributions.ATTRIBUTIONS)
-            raise InputError(f"attribution={attribution!r} is unknown; expected 'auto' or one of {known}.")
-        schema, rows, self._why = category_columns.learn(
+        self.arguments = {name: value for name, value in locals().items() if name != "self"}
+        check_arguments(self.arguments)
+        self.attribution = reading_of(attribution, step)
+        schema, rows, self._why = detect.learn_with_categories(
             background, feature_names, categorical, model, training and training[0]
         )
         backgrounds.check(rows, schema)
         self.schema = schema
-        self.predictor = prediction.adapt(
+        self.predictor = predictor.adapt(
             model, schema, rows[:PROBE_ROWS], output=output, scale=scale, batch_rows=batch_rows
         )
-        plan = categories.Plan(categorical_method, category_neighbours, training, output, scale, seed)
-        self.predictor, self.refit = categories.prepare(self.predictor, schema, plan)
+        plan = level_effects.Plan(categorical_method, category_neighbours, training, output, scale, seed)
+        self.predictor, self.refit = level_effects.differentiable_model(self.predictor, schema, plan)
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
         self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
-        average = self.attribution in attributions.SLOPES
-        settings = gradients.Settings(step, smoothing, limits, batch_rows, validation, average)
-        self.engine, self.categories = categories.build(
-            self.predictor, self.background, schema.names, engine, settings, plan
+        settings = gradients.Settings(step, smoothing, limits, batch_rows, validation)
+        self._build = partial(
+            level_effects.build, self.predictor, self.background, schema.names, engine, plan=plan
         )
+        self._settings, self._parts = settings, {}
+        self.engine, self.categories = self._parts_of(self.attribution)
         known = self.predictor(rows[:FINGERPRINT_ROWS])
         self._fingerprints = {
-            "model": fingerprints.of_array(known),
-            "background": fingerprints.of_array(rows),
+            "model": hashing.of_array(known),
+            "background": hashing.of_array(rows),
         }
 
-    def __call__(self, X: Any, *, progress: bool | None = None) -> Explanation:
-        """Explain every row of a table.
+    def __call__(
+        self, X: Any, *, attribution: str | None = None, progress: bool | None = None
+    ) -> Explanation:
+        """Explain every row of a table, in the explainer's own reading or in another.
 
         A row that cannot be explained is marked "undefined" with the reason; the others are
         explained. `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
-        began = time.perf_counter()
-        rows = self.schema.read(X)
-        refused = self._refused(rows)
-        todo = np.delete(np.arange(len(rows)), list(refused))
-        blocks = [todo[i : i + self._block] for i in range(0, len(todo), self._block)]
-        assembly = Assembly(len(rows))
-        for block in track(blocks, "explaining", progress, [len(b) for b in blocks]):
-            self._keep_going(rows, block, assembly, refused)
-        if not assembly.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
-            raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
-        if refused:
-            first = min(refused)
-            warnings.warn(
-                f"{len(refused)} of {len(rows)} rows are undefined; row {first}: {refused[first]}",
-                UndefinedRowsWarning,
-                stacklevel=2,
-            )
-        explanation = self._result(rows, assembly, refused)
-        seconds = round(time.perf_counter() - began, 4)
-        return replace(explanation, settings={**explanation.settings, "seconds": seconds})
+        name = self.attribution if attribution is None else reading_of(attribution, self.arguments["step"])
+        X = native.collected(X)
+        return self._explained(self.schema.read(X), name, progress).with_index(native.index_of(X))
+
+    def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
+        """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.
+
+        How much what one spread more of a feature does hangs on another feature, for every row and pair,
+        with error bounds; on the diagonal, a feature's own curvature. Of a category: what this level does,
+        compared with the average one, to the other feature's value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import texplainer as tx
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> explainer = tx.TExplainer(lambda X: X[:, 0] * X[:, 1] + X[:, 2], X)
+        >>> explainer.interactions(X[:5]).strongest(1)[0][:2]
+        ('x0', 'x1')
+        """
+        rows = self.schema.read(native.collected(X))
+        refused = refused_rows(self.predictor, self.schema.names, rows)
+        _warn_of(refused, len(rows), 3)
+        engine, categories = self._parts_of(DEFAULT)
+        found = second_order(self.predictor, self.background, engine, categories, rows, [*refused], progress)
+        return replace(
+            found, feature_names=self.schema.names, arrays={**found.arrays, "data": self.schema.shown(rows)}
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as model, background and arguments; everything else is derived."""
-        return _rebuild, (self._arguments,)
+        return _rebuild, (self.arguments,)
 
     def __repr__(self) -> str:
         outputs = "predicted class" if self.predictor.predicted else ", ".join(self.predictor.output_names)
@@ -168,7 +189,7 @@ class TExplainer:
             f"output {outputs} on the {self.predictor.scale} scale\n"
             f"  engine       {self.engine.name}: {self.engine.why}\n"
             f"  attribution  {self.attribution}\n"
-            f"{categories.words(self._why, self._arguments['categorical_method'], self.refit)}"
+            f"{level_effects.category_words(self._why, self.arguments['categorical_method'], self.refit)}"
             f"  background   {len(self.background.rows)} rows, base value "
             f"{np.array2string(self.background.base, precision=4)}"
         )
@@ -176,73 +197,76 @@ class TExplainer:
     # -------------------------------------------------------------- the work
 
     @property
-    def _block(self) -> int:
+    def block_rows(self) -> int:
         """Rows explained at a time, so that memory does not grow with the table."""
         per_row = max(1 if self.engine.exact else 2 * self.schema.width, self.categories.evaluations)
         return max(1, min(2048, self.predictor.batch_rows // per_row))  # a block's arrays stay in cache
 
-    def _explain(self, rows: Array) -> dict[str, np.ndarray]:
+    def _parts_of(self, name: str) -> tuple[gradients.Engine, level_effects.Categories]:
+        """The engine and the categories a reading needs: slopes of a neighbourhood, or of the point."""
+        around = READINGS[name].neighbourhood
+        if around not in self._parts:
+            self._parts[around] = self._build(settings=replace(self._settings, average=around))
+        return self._parts[around]
+
+    def _explained(self, rows: Array, name: str, progress: bool | None = False) -> Explanation:
+        """Explain rows of codes and numbers, block by block."""
+        began = time.perf_counter()
+        refused = refused_rows(self.predictor, self.schema.names, rows)
+        todo = np.delete(np.arange(len(rows)), list(refused))
+        blocks = [todo[i : i + self.block_rows] for i in range(0, len(todo), self.block_rows)]
+        assembly = Assembly(len(rows))
+        for block in track(blocks, "explaining", progress, [len(b) for b in blocks]):
+            self._keep_going(rows, block, name, assembly, refused)
+        if not assembly.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
+            raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
+        _warn_of(refused, len(rows), 4)
+        explanation = self._result(rows, name, assembly, refused)
+        seconds = round(time.perf_counter() - began, 4)
+        live = Live(lambda which, other: self._explained(rows[which], other), np.arange(len(rows)))
+        return replace(explanation, settings={**explanation.settings, "seconds": seconds}, live=live)
+
+    def _explain(self, rows: Array, name: str) -> dict[str, np.ndarray]:
         """Explain rows that are known to be acceptable."""
+        reading, (engine, categories) = READINGS[name], self._parts_of(name)
         f0 = self.predictor(rows)
-        gradient = self.engine.gradient(rows)
-        local = attributions.Local(rows, f0, gradient.values, self.background, self.predictor, self.engine)
-        found = attributions.ATTRIBUTIONS[self.attribution](local)
-        values, effects = self.categories.fill(found.values, rows, f0, self.attribution)
-        doubts = diagnostics.assess(
-            self.predictor, rows, f0, gradient, self.background, self.schema.names, self.engine.width
-        )
+        place = Place(rows, f0, self.background, self.predictor, engine, self.background.bounds)
+        found = reading.compute(place)
+        swaps = categories.swaps(rows, f0)
+        numeric = self.predictor.schema.numeric
+        scale = np.where(numeric & (reading.unit == "slope"), self.background.sigma, 1.0)
+        if swaps and reading.category is not None:
+            found = with_categories(found, place, categories, swaps, reading.category, scale)
+        slopes = found.gradient is not None
         arrays = {
-            "values": values,
-            "gradient": gradient.values,
+            "values": found.values,
+            "gradient": found.gradient if slopes else np.full(found.values.shape, np.nan),
             "predictions": f0,
-            "error": gradient.error,
-            "step": gradient.step,
-            "flags": gradient.flags,
-            "completeness": f0 - self.background.base - values.sum(axis=1),
-            "evaluations": gradient.evaluations
-            + found.evaluations
-            + self.categories.evaluations
-            + f0.shape[1]
-            + 1,
-            **doubts,
-            **gradient.extras,
-            **effects,
+            "error": found.error,
+            "completeness": f0 - self.background.base - found.values.sum(axis=1),
+            "evaluations": found.evaluations + categories.evaluations + 1 + slopes * f0.shape[1],
+            **diagnostics.assess(place, found, scale, self.schema.names),
+            **found.arrays,
+            **{key: swap.delta for key, swap in zip(categories.keys, swaps, strict=True)},
         }
         return of_predicted_class(arrays) if self.predictor.predicted else arrays
 
     def _keep_going(
-        self, rows: Array, block: np.ndarray, assembly: Assembly, refused: dict[int, Any]
+        self, rows: Array, block: np.ndarray, name: str, assembly: Assembly, refused: dict[int, Any]
     ) -> None:
         """Explain a block; if the model fails on it, halve it until only the failing rows are left out."""
         try:
-            assembly.put(block, self._explain(rows[block]))
+            assembly.put(block, self._explain(rows[block], name))
         except ModelError as error:
             if len(block) == 1:
                 refused[int(block[0])] = error
                 return
             half = len(block) // 2
-            self._keep_going(rows, block[:half], assembly, refused)
-            self._keep_going(rows, block[half:], assembly, refused)
+            self._keep_going(rows, block[:half], name, assembly, refused)
+            self._keep_going(rows, block[half:], name, assembly, refused)
 
-    def _refused(self, rows: Array) -> dict[int, Any]:
-        """Rows whose cells no model could take: infinite ones, and missing ones if this model minds."""
-        refused: dict[int, Any] = {}
-        odd = np.nonzero(~np.all(np.isfinite(rows), axis=1))[0]
-        for i in odd:
-            j = int(np.nonzero(~np.isfinite(rows[i]))[0][0])
-            cell = f"cell {self.schema.names[j]!r} is {rows[i, j]}"
-            if np.isinf(rows[i]).any():
-                refused[int(i)] = f"{cell}; expected a finite number. Clip or drop it."
-                continue
-            try:
-                fine = np.all(np.isfinite(self.predictor(rows[i : i + 1])))
-            except ModelError:
-                fine = False
-            if not fine:
-                refused[int(i)] = f"{cell} and the model does not take missing values. Impute or drop it."
-        return refused
-
-    def _result(self, rows: Array, assembly: Assembly, refused: dict[int, Any]) -> Explanation:
+    def _result(self, rows: Array, name: str, assembly: Assembly, refused: dict[int, Any]) -> Explanation:
+        engine, categories = self._parts_of(name)
         names = ("predicted",) if self.predictor.predicted else self.predictor.output_names
         if not assembly.arrays:
             assembly.put(np.arange(0), self._nothing(len(names)))
@@ -252,10 +276,10 @@ class TExplainer:
         base = self.background.base
         if self.predictor.predicted:  # one base value a row, that of its own class
             base = base[arrays["predicted_class"]][:, None]
-        effects = {name: arrays.pop(name) for name in self.categories.keys if name in arrays}
+        effects = {key: arrays.pop(key) for key in categories.keys if key in arrays}
         return Explanation.build(
             arrays.pop("values"),
-            data=self._data(rows),
+            data=self.schema.shown(rows),
             base_values=base,
             predictions=arrays.pop("predictions"),
             gradient=arrays.pop("gradient"),
@@ -263,10 +287,11 @@ class TExplainer:
             output_names=names,
             diagnostics=arrays,
             scale=self.predictor.scale,
-            attribution=self.attribution,
-            engine=self.engine.name,
-            settings=self._settings(),
-            categories=self.categories.results(effects),
+            attribution=name,
+            engine=engine.name,
+            settings=self._record(name),
+            categories=categories.results(effects),
+            units=self._units(READINGS[name]),
         )
 
     def _nothing(self, outputs: int) -> dict[str, np.ndarray]:
@@ -281,24 +306,34 @@ class TExplainer:
             "predicted_class": np.empty(0, dtype=int),
         }
 
-    def _data(self, rows: Array) -> np.ndarray:
-        if not self.schema.levels:
-            return rows
-        columns = [np.asarray(self.schema.column(rows, j), dtype=object) for j in range(rows.shape[1])]
-        return np.stack(columns, axis=1)
+    def _units(self, reading: Reading) -> tuple[str, ...]:
+        schema = self.predictor.schema
+        plain = [j not in schema.levels or j in schema.ordinal for j in range(schema.width)]
+        return tuple(reading.feature_unit if number else reading.level_unit for number in plain)
 
-    def _settings(self) -> dict[str, Any]:
+    def _record(self, name: str) -> dict[str, Any]:
         """What was run, for the record; plain values only."""
-        plain = {k: v for k, v in self._arguments.items() if isinstance(v, (str, int, float, type(None)))}
+        plain = {k: v for k, v in self.arguments.items() if isinstance(v, (str, int, float, type(None)))}
         return {
             **plain,
-            "why": self.engine.why,
-            "width": self.engine.width,
+            "attribution": name,
+            "question": READINGS[name].question,
+            "why": self._parts_of(name)[0].why,
+            "width": self._parts_of(name)[0].width,
             "model": type(self.predictor.model).__name__,
             "fingerprints": self._fingerprints,
             "categorical_features": list(self._why),
+            **({} if self.predictor.repeatable else {"repeatable": False}),
             **({"refit": asdict(self.refit)} if self.refit else {}),
         }
+
+
+def _warn_of(refused: Mapping[int, Any], rows: int, level: int) -> None:
+    """Say which rows are left out, at the user's own line."""
+    if refused:
+        first = min(refused)
+        words = f"{len(refused)} of {rows} rows are undefined; row {first}: {refused[first]}"
+        warnings.warn(words, UndefinedRowsWarning, stacklevel=level)
 
 
 def _rebuild(arguments: dict[str, Any]) -> TExplainer:

@@ -9,34 +9,21 @@ import time
 import httpx
 import numpy as np
 import pytest
+from page_subjects import NAMES, fitted
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 
 import texplainer as tx
 from texplainer import app
 from texplainer.errors import InputError
 
 TOKEN = "the-right-token"
-NAMES = ("age", "income", "<script>")
-
-
-def fitted(hidden: tuple[int, ...] = ()):
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(200, 3))
-    target = (rows @ [1.0, -2.0, 0.5] > 0).astype(int)
-    model = MLPClassifier(hidden, max_iter=30, random_state=0) if hidden else LogisticRegression()
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(rows, target), rows
 
 
 @pytest.fixture(scope="module")
 def bench():
     model, rows = fitted()
-    explainer = tx.TExplainer(model, rows, feature_names=NAMES)
-    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="contribution")
+    explainer = tx.TExplainer(model, rows, feature_names=NAMES, scale="probability")  # with a bend
+    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="shares")
     made = app.create(explainer, rows[:20], others={"other": other}, token=TOKEN)
     return made, explainer, rows
 
@@ -68,9 +55,19 @@ def test_a_row_is_explained_as_the_explainer_does(bench):
     _, explainer, rows = bench
     answer, direct = ask(bench, "row", row=3), explainer(rows[3:4])
     np.testing.assert_allclose(answer["predictions"], direct.predictions)
-    np.testing.assert_allclose(np.array(answer["values"])[:, 0], direct.values[0])
+    np.testing.assert_allclose(np.array(answer["readings"][0]["values"])[:, 0], direct.values[0])
     np.testing.assert_allclose(answer["surrogate"], direct.predictions)  # the row has not moved
-    assert answer["verdict"] == direct.diagnostics.verdict[0]
+    assert answer["readings"][0]["verdict"] == direct.diagnostics.verdict[0]
+
+
+def test_both_questions_are_answered_side_by_side(bench):
+    _, explainer, rows = bench
+    local, shares = ask(bench, "row", row=3)["readings"]
+    direct = explainer(rows[3:4], attribution="shares")
+    np.testing.assert_allclose(np.array(shares["values"])[:, 0], direct.values[0])
+    assert local["question"] == "What does the model react to, here?"
+    assert shares["adds_up"] and shares["axis"] == ["share of the probability of class 1 above its mean"]
+    assert shares["wobble"] is not None and local["wobble"][0] > 0
 
 
 def test_what_if_moves_prediction_surrogate_and_attributions(bench):
@@ -81,7 +78,7 @@ def test_what_if_moves_prediction_surrogate_and_attributions(bench):
     answer, anchor = ask(bench, "explain", cells=cells, row=3), explainer(rows[3:4])
     direct = explainer(moved[None])
     np.testing.assert_allclose(answer["predictions"], direct.predictions)
-    np.testing.assert_allclose(np.array(answer["values"])[:, 0], direct.values[0])
+    np.testing.assert_allclose(np.array(answer["readings"][0]["values"])[:, 0], direct.values[0])
     np.testing.assert_allclose(answer["surrogate"], anchor.surrogate((moved - rows[3])[None]))
 
 
@@ -108,7 +105,7 @@ def test_categories_move_the_surrogate_by_their_effect():
 def test_other_explainers_and_stability(bench):
     cells = ask(bench, "row", row=0)["cells"]
     other = ask(bench, "compare", cells=cells, explainer="other")
-    assert other["attribution"] == "contribution"
+    assert other["readings"][0]["name"] == "shares"
     near = ask(bench, "stability", cells=cells, share=0.05)
     low, values, high = (np.array(near[name]) for name in ("low", "values", "high"))
     assert np.all(low <= high) and values.shape == low.shape == (3, 1)
@@ -146,7 +143,8 @@ def test_missing_cells_and_values_out_of_range_are_answered(bench):
     answer = ask(bench, "explain", cells={**cells, "age": 1e6})
     assert "age is outside the data's range" in answer["notes"][0]
     answer = ask(bench, "explain", cells={**cells, "age": ""})
-    assert answer["verdict"] == "undefined" and "missing values" in answer["reason"]
+    local = answer["readings"][0]
+    assert local["verdict"] == "undefined" and "missing values" in local["reason"]
 
 
 def test_broken_questions_are_refused_with_a_word(bench):
@@ -198,7 +196,7 @@ def test_tabs_may_ask_at_once(bench):
     found: dict[int, np.ndarray] = {}
 
     def one(row):
-        found[row] = np.array(ask(bench, "row", row=row)["values"])[:, 0]
+        found[row] = np.array(ask(bench, "row", row=row)["readings"][0]["values"])[:, 0]
 
     threads = [threading.Thread(target=one, args=(row,)) for row in range(20)]
     for thread in threads:
@@ -240,6 +238,19 @@ def test_serve_says_where_and_a_rival_that_does_not_fit_is_a_message(bench):
 
     model, rows = fitted()
     others = _others(model, rows, {})
-    assert "T-Explainer, sensitivity" in others and "T-Explainer, effect" not in others
+    assert "T-Explainer, sensitivity" in others and "T-Explainer, local" not in others
     with pytest.raises(InputError, match="shap cannot explain"):
         app._rival("shap", object(), rows, {})
+
+
+def test_images_are_explored_as_pictures():
+    images = np.random.default_rng(0).random((2, 6, 6))
+    explainer = tx.ImageExplainer(lambda x: x.mean(axis=(1, 2)), segments=(2, 2), baseline=0.0)
+    made = app.create(explainer, images, title="Two images", token=TOKEN)
+    page = send(made, "/", method="GET")
+    assert page.status_code == 200 and "Two images" in page.text and "data:image/png;base64," in page.text
+    policy = page.headers["content-security-policy"]
+    assert "nonce-" in policy and page.text.count("<script") == page.text.count("<script nonce=")
+    assert send(made, "/", method="GET", headers={}).status_code == 403
+    with pytest.raises(InputError, match="shape"):
+        app.create(explainer, images[:0], token=TOKEN)

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import chromium
 import pytest
-from test_app import NAMES, fitted
+from page_subjects import NAMES, fitted
 
 import texplainer as tx
 from texplainer import app
@@ -30,8 +30,8 @@ def browser(tmp_path_factory):
 def address():
     model, rows = fitted((16, 16))
     explainer = tx.TExplainer(model, rows, feature_names=NAMES)
-    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="contribution")
-    with app.running(app.create(explainer, rows[:30], others={"contribution": other})) as where:
+    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="shares")
+    with app.running(app.create(explainer, rows[:30], others={"shares": other})) as where:
         yield where
 
 

@@ -15,12 +15,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from texplainer import TExplainer, folds
-from texplainer.category_columns import learn
-from texplainer.encoders import encoded_columns
-from texplainer.errors import InputError
-from texplainer.metrics.features import features_of
-from texplainer.metrics.neighbourhood import neighbourhood
+from texplainer import TExplainer
+from texplainer.categories.detect import learn_with_categories
+from texplainer.errors import BackgroundWarning, InputError
+from texplainer.metrics.evidence.features import describe_features
+from texplainer.metrics.evidence.neighbourhood import neighbourhood
+from texplainer.models.libraries import encoded_columns
+from texplainer.tables import onehot
 
 
 def one_hot_table(rows: int = 60, seed: int = 0) -> pd.DataFrame:
@@ -41,21 +42,37 @@ def one_hot_table(rows: int = 60, seed: int = 0) -> pd.DataFrame:
 
 def test_named_one_hot_columns_are_found_and_shown_by_level():
     frame = one_hot_table()
-    schema, rows, why = learn(frame, None, None, None)
+    schema, rows, why = learn_with_categories(frame, None, None, None)
     assert schema.names == ("age", "flag", "Saving accounts", "Purpose")
-    assert schema.levels[3] == ("car", "radio_tv", "repairs")
+    assert schema.levels[3] == ("car", "radio_tv", "repairs", "none of these")
     assert why["Purpose"] == "one-hot columns found in the background" and "flag" not in why
     back = schema.write(rows)
     pd.testing.assert_frame_equal(back.astype(float), frame.astype(float))
     np.testing.assert_array_equal(schema.read(frame), rows)
 
 
-def test_unnamed_one_hot_columns_are_found_side_by_side():
+def test_unnamed_one_hot_columns_are_left_alone_with_a_word():
     array = one_hot_table().to_numpy(dtype=float)
-    schema, rows, _ = learn(array, None, None, None)
-    assert schema.names == ("x0", "x1", "x2..x4", "x5..x7")
+    with pytest.warns(BackgroundWarning, match=r"'x2..x4', 'x5..x7'.*have no names"):
+        schema, _, _ = learn_with_categories(array, None, None, None)
+    assert schema.names == tuple(f"x{j}" for j in range(8))
+    schema, rows, _ = learn_with_categories(array, None, {"kind": [2, 3, 4]}, None)
     np.testing.assert_array_equal(schema.wide(rows), array)
-    assert schema.levels[2] == ("x2", "x3", "x4")
+    assert schema.levels[2] == ("x2", "x3", "x4", "none of these")
+
+
+def test_the_features_do_not_hang_on_the_sample():
+    """Rare levels are absent from most samples; their columns belong to the group by their names."""
+    random = np.random.default_rng(0)
+    kind = random.choice(9, 5000, p=[0.4, 0.3, 0.2, 0.09, *[0.002] * 5])
+    table = pd.DataFrame(np.eye(9)[kind], columns=[f"kind_{k}" for k in range(9)])
+    found = set()
+    for seed in range(30):
+        sample = table.sample(200, random_state=seed)
+        schema, _, _ = learn_with_categories(sample, None, None, None)
+        found.add((schema.names, *schema.groups.values()))
+        assert np.array_equal(schema.wide(schema.read(table)), table)  # rows of unseen levels can be read
+    assert found == {(("kind",), tuple(range(9)))}
 
 
 def test_dropped_levels_are_found_but_not_by_chance():
@@ -64,7 +81,7 @@ def test_dropped_levels_are_found_but_not_by_chance():
     exclusive = {f"kind_{k}": (kind == k).astype(float) for k in (1, 2, 3)}
     rare = {"has_boat": np.eye(100)[3], "has_plane": np.eye(100)[50]}
     frame = pd.DataFrame(exclusive | rare | {"is_a": kind % 2.0, "is_b": (kind > 1) * 1.0})
-    schema, rows, _ = learn(frame, None, None, None)
+    schema, rows, _ = learn_with_categories(frame, None, None, None)
     assert schema.names == ("kind", "has_boat", "has_plane", "is_a", "is_b")
     assert schema.levels[0] == ("1", "2", "3", "none of these")
     np.testing.assert_array_equal(schema.wide(rows), frame)
@@ -72,8 +89,8 @@ def test_dropped_levels_are_found_but_not_by_chance():
 
 def test_detection_is_off_when_asked_and_for_a_handful_of_rows():
     frame = one_hot_table()
-    assert learn(frame.astype(float), None, (), None)[0].width == frame.shape[1]
-    assert not folds.detect(frame.columns, frame.to_numpy(dtype=float)[:10], True)
+    assert learn_with_categories(frame.astype(float), None, (), None)[0].width == frame.shape[1]
+    assert not onehot.detect(frame.columns, frame.to_numpy(dtype=float)[:10], True)
     explainer = TExplainer(lambda t: np.asarray(t, float).sum(axis=1), frame)
     assert "Saving accounts, Purpose (one-hot columns found in the background); by swaps" in repr(explainer)
 
@@ -96,12 +113,12 @@ def test_folding_and_unfolding_are_inverse(sizes, rows, seed):
         groups[f"g{g}"] = tuple(range(at, at + kept.shape[1]))
         at += kept.shape[1]
     wide = np.hstack(parts)
-    layout, labels = folds.layout_of(groups, wide)
-    narrow = layout.fold(wide, [""] * at)
+    layout, labels = onehot.layout_of(groups, wide)
+    narrow = layout.to_codes(wide, [""] * at)
     assert narrow.shape == (rows, 1 + len(sizes)) and labels == (0, *groups)
-    np.testing.assert_array_equal(layout.unfold(narrow), wide)
-    for j, fold in layout.folds.items():
-        assert set(narrow[:, j]) == set(range(len(fold.patterns)))
+    np.testing.assert_array_equal(layout.to_cells(narrow), wide)
+    for j, group in layout.groups.items():
+        assert set(narrow[:, j]) <= set(range(len(group.patterns)))
 
 
 def test_no_impossible_row_is_ever_given_to_the_model():
@@ -114,7 +131,7 @@ def test_no_impossible_row_is_ever_given_to_the_model():
         assert all((tuple(r[:3]), tuple(r[3:])) in combos for r in cells)
         return cells @ np.arange(6.0) + table["age"].to_numpy() * cells[:, 0]
 
-    for attribution in ("sensitivity", "scaled", "contribution", "integrated"):
+    for attribution in ("local", "shares", "effect", "sensitivity"):
         TExplainer(model, frame, attribution=attribution)(frame[:3])
 
 
@@ -134,8 +151,8 @@ def test_standardised_dummies_fold_as_declared_groups():
     linear = LinearRegression().fit(scaled, wide["Purpose_car"] * 3 + wide["age"])
     plain = LinearRegression().fit(wide, wide["Purpose_car"] * 3 + wide["age"])
     groups = {name: [c for c in wide if c.startswith(name)] for name in ("Purpose", "Saving accounts")}
-    one = TExplainer(linear, scaled, categorical=groups, attribution="contribution")(scaled[:10])
-    other = TExplainer(plain, wide, categorical=groups, attribution="contribution")(wide[:10])
+    one = TExplainer(linear, scaled, categorical=groups, attribution="local")(scaled[:10])
+    other = TExplainer(plain, wide, categorical=groups, attribution="local")(wide[:10])
     np.testing.assert_allclose(one.values, other.values, atol=1e-7)
 
 
@@ -261,11 +278,13 @@ def test_bad_declarations_say_what_is_wrong(name):
 def test_metrics_move_a_group_as_one_feature():
     frame = one_hot_table().astype(float).assign(job=np.arange(60) % 3)
     purpose = tuple(c for c in frame if c.startswith("Purpose"))
-    schema, rows, _ = learn(frame, None, {"Purpose": purpose, "Flag": ["flag"], "job": "nominal"}, None)
+    schema, rows, _ = learn_with_categories(
+        frame, None, {"Purpose": purpose, "Flag": ["flag"], "job": "nominal"}, None
+    )
     assert schema.groups == {"Purpose": (5, 6, 7), "Flag": (1,)}
     wide = schema.wide(rows)
     levels = {j: len(own) for j, own in schema.inner.levels.items()}
-    features = features_of(schema.inner.names, wide, schema.groups, levels)
+    features = describe_features(schema.inner.names, wide, schema.groups, levels)
     assert features.names[-2:] == ("Purpose", "job") and not features.numeric[[1, 5, 6, 7, 8]].any()
     away = neighbourhood(wide[:5], lambda r: np.zeros(len(r), int), wide, features, flip_share=0.5).rows
     cells = away[..., 5:8].reshape(-1, 3)

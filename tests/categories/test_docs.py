@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from texplainer import TExplainer
 
-GUIDE = Path(__file__).parents[1] / "docs" / "categorical.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "categorical.md"
 EFFECTS = {"shape": [-2.0, -0.8, 0.8, 2.0], "colour": [-1.5, 1.0, 2.5]}
 
 

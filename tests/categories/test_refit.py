@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from texplainer import TExplainer
+from texplainer.categories.refit import DELTA, PRIOR_ROWS, RefitWarning
 from texplainer.errors import InputError
-from texplainer.induction import DELTA, PRIOR_ROWS, RefitWarning
 
 COLOUR = {"blue": -1.0, "grey": 0.5, "red": 2.0}
 
@@ -46,7 +46,13 @@ def classifier() -> tuple[object, pd.DataFrame, np.ndarray]:
 def test_induction_refits_on_noisy_cells_brought_to_the_unit_interval():
     """A slow twin of the refit: the same noise, the same scaling, the same clone."""
     model, frame, y = classifier()
-    words = {"attribution": "sensitivity", "smoothing": 0, "training": (frame, y), "seed": 7}
+    words = {
+        "attribution": "sensitivity",
+        "smoothing": 0,
+        "training": (frame, y),
+        "seed": 7,
+        "scale": "probability",
+    }
     explainer = TExplainer(model, frame, categorical_method="induction", **words)
     levels = [sorted(COLOUR), ["p", "q"]]
     cells = np.hstack(
@@ -73,18 +79,18 @@ def test_induction_refits_on_noisy_cells_brought_to_the_unit_interval():
 def test_target_cells_are_the_levels_shrunken_means():
     model, frame, y = classifier()
     explainer = TExplainer(model, frame, categorical_method="target", training=(frame, y))
-    fold = explainer.predictor.schema.layout.folds[1]
+    group = explainer.predictor.schema.layout.groups[1]
     for code, level in enumerate(sorted(COLOUR)):
         mine = y[frame["colour"] == level]
         expected = (mine.sum() + PRIOR_ROWS * y.mean()) / (len(mine) + PRIOR_ROWS)
-        assert fold.patterns[code, 0] == pytest.approx(expected)
+        assert group.patterns[code, 0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("method", ("induction", "target"))
 def test_refits_are_repeatable_reported_and_rank_the_informative_first(method):
     model, frame, y = classifier()
     make = lambda seed: TExplainer(  # noqa: E731
-        model, frame, categorical_method=method, training=(frame, y), attribution="scaled", seed=seed
+        model, frame, categorical_method=method, training=(frame, y), attribution="local", seed=seed
     )
     explainer = make(0)
     explanation = explainer(frame[:50])
@@ -101,9 +107,9 @@ def test_refits_are_repeatable_reported_and_rank_the_informative_first(method):
 def test_induction_of_a_linear_model_agrees_with_swaps():
     frame, z = table()
     model = pipeline(LinearRegression()).fit(frame, z)
-    swaps = TExplainer(model, frame, attribution="contribution")(frame[:20])
+    swaps = TExplainer(model, frame, attribution="local")(frame[:20])
     induced = TExplainer(
-        model, frame, attribution="contribution", categorical_method="induction", training=(frame, z)
+        model, frame, attribution="local", categorical_method="induction", training=(frame, z)
     )(frame[:20])
     np.testing.assert_allclose(
         induced.values, swaps.values, atol=0.1

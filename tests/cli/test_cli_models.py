@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import texplainer as tx
-from texplainer import files, tables
+from texplainer.files import results, survey
 
 COMMAND = str(Path(sys.executable).with_name("texplainer"))
 
@@ -43,9 +43,9 @@ def test_every_model_format_gives_the_values_of_the_python_api(shelf: Any, name:
     out = f"{name.replace(':', '_')}.parquet"
     done = call(folder, "explain", name, "data.csv", "-o", out, *extra)
     assert done.returncode == 0, done.stderr
-    loaded = files.load(folder / out)
+    loaded = results.load_explanation(folder / out)
     X = pd.read_csv(folder / "data.csv")[model_shelf.NAMES]
-    picks = tables.sample(tables.survey(folder / "data.csv"), model_shelf.NAMES)
+    picks = survey.sample_rows(survey.survey(folder / "data.csv"), model_shelf.NAMES)
     expected = tx.TExplainer(models[name], X.iloc[picks])(X)
     for array in ("values", "predictions", "gradient", "error", "data", "base_values"):
         assert same_bits(loaded.arrays[array], expected.arrays[array]), array
@@ -64,7 +64,7 @@ def test_every_table_format_in_and_out_gives_the_same_values(
     run(["explain", str(folder / "model.skops"), str(folder / data), "-o", str(result)])
     X = model_shelf.features()[0]
     expected = tx.TExplainer(models["model.skops"], X)(X)
-    loaded = files.load(result)
+    loaded = results.load_explanation(result)
     assert same_bits(loaded.values, expected.values)
     assert same_bits(loaded.predictions, expected.predictions)
 
@@ -92,7 +92,7 @@ def test_text_columns_are_categories_as_in_python(tmp_path: Path, capfd: Any) ->
     ]
     assert run(words) == 0
     expected = tx.TExplainer(model, X)(X)
-    loaded = files.load(tmp_path / "x.parquet")
+    loaded = results.load_explanation(tmp_path / "x.parquet")
     assert same_bits(loaded.values, expected.values)
     assert loaded.data.tolist() == expected.data.tolist()
     assert loaded.categories["kind"].levels == expected.categories["kind"].levels == ("new", "old", "rare")
@@ -106,9 +106,9 @@ def test_streaming_in_many_blocks_changes_no_bit(shelf: Any, tmp_path: Path, eng
     assert run([*words, "--engine", engine, "--batch-rows", "64"]) == 0
     X = model_shelf.features()[0]
     whole = tx.TExplainer(models["model.skops"], X, engine=engine, batch_rows=64)
-    assert whole._block <= 64 < len(X)
+    assert whole.block_rows <= 64 < len(X)
     expected = whole(X)
-    for name, array in files.load(tmp_path / "x.npz").arrays.items():
+    for name, array in results.load_explanation(tmp_path / "x.npz").arrays.items():
         assert array.dtype == expected.arrays[name].dtype
         assert array.tolist() == expected.arrays[name].tolist() or same_bits(array, expected.arrays[name]), (
             name

@@ -19,10 +19,10 @@ from execution_subjects import (
     KINDS,
     NAMES,
     ROWS,
-    by_colour,
     explainer_of,
     parquet_folder,
     records,
+    refuses_mauve,
     results,
     same,
     table,
@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 
 import texplainer as tx
 from texplainer.errors import InputError
-from texplainer.execution import fingerprint, manifest, plan, shards, ship, work
+from texplainer.execution import identity, manifest, packing, plan, shards, worker
 
 # ---------------------------------------------------------------- the same values
 
@@ -41,7 +41,7 @@ from texplainer.execution import fingerprint, manifest, plan, shards, ship, work
 def test_values_do_not_depend_on_the_shard_size(kind, tmp_path):
     explainer, X = explainer_of(kind), table()
     reports = [tx.run(explainer, X, tmp_path / str(n), shard_rows=n) for n in (1, BLOCK + 1, 10**6)]
-    assert [r.shards for r in reports] == ([26, 3, 1] if kind == "black box" else [4, 2, 1])
+    assert [r.shards for r in reports] == ([4, 2, 1] if explainer.engine.exact else [26, 3, 1])
     assert all(r.ok and r.rows == r.explained == ROWS for r in reports)
     first, second, third = (results(r.destination) for r in reports)
     assert same(first, second) and same(first, third)
@@ -51,8 +51,8 @@ def test_values_do_not_depend_on_the_shard_size(kind, tmp_path):
 def test_a_run_is_a_plain_loop_over_blocks(kind, tmp_path):
     explainer, X = explainer_of(kind), table()
     tx.run(explainer, X, tmp_path, shard_rows=2 * BLOCK)
-    explainer, size = ship.rebuilt(explainer), plan.BLOCKS[explainer.engine.exact]
-    with work.one_thread():
+    explainer, size = packing.unpacked_explainer(explainer), plan.BLOCKS[explainer.engine.exact]
+    with worker.one_thread():
         parts = [explainer(X[i : i + size]) for i in range(0, ROWS, size)]
     found = results(tmp_path)
     for j, name in enumerate(NAMES):
@@ -78,7 +78,7 @@ def test_processes_write_the_same_bytes(tmp_path):
 @given(rows=st.integers(1, 10**7), wish=st.integers(1, 10**6), block=st.sampled_from([512, 4096]))
 def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish, block):
     size = plan.checked_rows(wish, block)
-    cut = plan.cut(rows, size)
+    cut = plan.cut_shards(rows, size)
     assert size >= wish and size % block == 0
     assert cut[0].start == 0 and cut[-1].stop == rows
     assert all(a.stop == b.start for a, b in itertools.pairwise(cut))
@@ -112,13 +112,13 @@ def other_background() -> tx.TExplainer:
 
 
 def other_setting() -> tx.TExplainer:
-    return tx.TExplainer(explainer_of("trees").predictor.model, table(400, seed=1), attribution="scaled")
+    return tx.TExplainer(explainer_of("trees").predictor.model, table(400, seed=1), attribution="effect")
 
 
 CHANGES = {
     "the model": (lambda: explainer_of("network"), table),
     "the background": (other_background, table),
-    r"attribution= \('auto' -> 'scaled'\)": (other_setting, table),
+    r"attribution= \('auto' -> 'effect'\)": (other_setting, table),
     r"the data's rows \(12988 -> 12989\)": (lambda: explainer_of("trees"), lambda: table(ROWS + 1)),
     r"the data's rows 4096..8192": (
         lambda: explainer_of("trees"),
@@ -188,7 +188,7 @@ def test_the_manifest_tells_what_was_done(tmp_path):
     assert header["base_values"] == explainer_of("trees").background.base.tolist()
     for record in records(tmp_path):
         data = (tmp_path / record.file).read_bytes()
-        assert shards.digest(data) == record.sha256 and len(data) == record.bytes
+        assert shards.bytes_digest(data) == record.sha256 and len(data) == record.bytes
         assert record.engine == report.engine and record.seconds > 0 and record.evaluations > 0
     assert sum(r.rows for r in records(tmp_path)) == ROWS
     assert sum(r.evaluations for r in records(tmp_path)) == report.evaluations
@@ -204,22 +204,22 @@ def test_models_have_the_same_digest_in_another_process(tmp_path):
     models = {"torch": net, **{kind: explainer_of(kind).predictor.model for kind in ("network", "trees")}}
     (tmp_path / "models").write_bytes(pickle.dumps(models))
     code = (
-        "import pickle, sys, joblib; from texplainer.execution.fingerprint import STATES; "
+        "import pickle, sys, joblib; from texplainer.execution.identity import STATES; "
         "models = pickle.load(open(sys.argv[1], 'rb')); "
         "print([joblib.hash(STATES.get(k, lambda m: m)(m)) for k, m in models.items()])"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "models")]
     there = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    assert there == str([joblib.hash(fingerprint.STATES.get(k, lambda m: m)(m)) for k, m in models.items()])
+    assert there == str([joblib.hash(identity.STATES.get(k, lambda m: m)(m)) for k, m in models.items()])
 
 
 def test_a_function_is_known_by_what_it_predicts():
     first, second = (
         tx.TExplainer(functools.partial(np.linalg.norm, ord=p, axis=1), table(50)) for p in (1, 2)
     )
-    assert fingerprint.model_digest(first) != fingerprint.model_digest(second)
+    assert identity.model_digest(first) != identity.model_digest(second)
     again = tx.TExplainer(functools.partial(np.linalg.norm, ord=1, axis=1), table(50))
-    assert fingerprint.model_digest(first) == fingerprint.model_digest(again)
+    assert identity.model_digest(first) == identity.model_digest(again)
 
 
 # ---------------------------------------------------------------- failures
@@ -245,9 +245,9 @@ def test_failing_rows_are_recorded_and_the_others_kept(tmp_path):
     assert tx.run(tx.TExplainer(hates_seven, table(50).to_numpy()), X, tmp_path).code == 1
 
 
-def test_an_unknown_level_costs_its_row_only(tmp_path):
+def test_a_level_the_model_refuses_costs_its_row_only(tmp_path):
     X = table(1500).assign(colour=["red", "green", "blue"] * 500)
-    explainer = tx.TExplainer(by_colour, X[:100])
+    explainer = tx.TExplainer(refuses_mauve, X[:100])
     report = tx.run(explainer, X.assign(colour=X["colour"].where(X.index != 700, "mauve")), tmp_path)
     lost = results(tmp_path).to_pandas().query("verdict == 'undefined'")
     assert report.undefined == 1 and list(lost["row"]) == [700] and "mauve" in lost["reason"].iloc[0]

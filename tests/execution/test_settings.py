@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.execution import manifest, plan
-from texplainer.execution.sources import Stream, open_files
+from texplainer.files.parquet_rows import RowStream, open_parquet
 
 # ---------------------------------------------------------------- sources
 
@@ -70,7 +70,7 @@ def test_a_stream_gives_any_rows_in_any_order(tmp_path_factory, wishes):
     X = table(1000)
     for i, start in enumerate((0, 430)):
         X[start : (430, 1000)[i]].to_parquet(folder / f"{i}.parquet", row_group_size=150, index=False)
-    stream = Stream(open_files(sorted(folder.iterdir()), ["b", "a"]))
+    stream = RowStream(open_parquet(sorted(folder.iterdir()), ["b", "a"]))
     for start, count in wishes:
         stop = min(start + count, 1000)
         assert stream.read(start, stop).to_pandas().equals(X[["b", "a"]][start:stop].reset_index(drop=True))

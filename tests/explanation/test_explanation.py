@@ -9,7 +9,7 @@ import pytest
 
 import texplainer as tx
 from texplainer.errors import InputError
-from texplainer.explanation import CategoryEffects
+from texplainer.explanation.explanation import CategoryEffects
 
 RNG = np.random.default_rng(0)
 
@@ -133,7 +133,7 @@ def test_shaps_own_plots_draw_it(plot):
     import matplotlib.pyplot as plt
 
     many = tx.Explanation.build(RNG.normal(size=(40, 3)), data=RNG.normal(size=(40, 3)), base_values=0.2,
-                                feature_names=["a", "b", "c"])  # fmt: skip
+                                feature_names=["a", "b", "c"], attribution="shares")  # fmt: skip
     drawn = many.to_shap()
     picked = {"waterfall": drawn[0], "scatter": drawn[:, "a"]}.get(plot, drawn)
     getattr(shap.plots, plot)(picked, show=False)

@@ -12,9 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from texplainer import Explanation, audit, files, streams, verification
+from texplainer import Explanation
 from texplainer.cli import main
 from texplainer.errors import InputError
+from texplainer.files import audit, results
+from texplainer.files import job as jobs
+from texplainer.files import verify as verification
 
 RESULTS = ["result.parquet", "result.arrow", "result.npz", "result.csv", "result.jsonl"]
 
@@ -33,20 +36,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(
             ["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True, capture_output=True
         )
-    job = streams.prepare(str(path / "model.skops"), str(path / "data.csv"), options={"step": 0.01})
+    job = jobs.prepare_job(str(path / "model.skops"), str(path / "data.csv"), options={"step": 0.01})
     for name in RESULTS:
-        with files.Writer(path / name, **job.facts) as writer:
-            for _, piece in streams.explain(job):
+        with results.ResultWriter(path / name, **job.facts) as writer:
+            for _, piece in jobs.explain_blocks(job):
                 writer.write(piece)
-    with files.Writer(path / "signed.parquet", key=path / "private.pem", **job.facts) as writer:
-        for _, piece in streams.explain(job):
+    with results.ResultWriter(path / "signed.parquet", key=path / "private.pem", **job.facts) as writer:
+        for _, piece in jobs.explain_blocks(job):
             writer.write(piece)
     return path
 
 
-def verify(folder: Path, result: str = "result.parquet", **changes: Any) -> verification.Check:
+def verify(folder: Path, result: str = "result.parquet", **changes: Any) -> verification.Verification:
     arguments = {"model": str(folder / "model.skops"), "data": str(folder / "data.csv")} | changes
-    return verification.verify(folder / result, **arguments)
+    return verification.verify_result(folder / result, **arguments)
 
 
 def run(*words: Any) -> int:
@@ -63,7 +66,7 @@ def test_a_true_result_is_identical_row_by_row(folder: Path, name: str) -> None:
 
 
 def test_the_record_names_everything(folder: Path) -> None:
-    record = files.read(folder / "result.parquet")[0]["record"]
+    record = results.read_result(folder / "result.parquet")[0]["record"]
     for part in ("model", "data", "background"):
         assert len(record[part]["sha256"]) == 64
     assert record["configuration"]["options"] == {"step": 0.01, "columns": model_shelf.NAMES}
@@ -79,16 +82,16 @@ def test_what_an_explainer_says_of_itself_is_recorded(tmp_path: Path) -> None:
         np.ones((2, 1)), data=np.ones((2, 1)), settings={"fingerprints": own, "step": "auto"}
     )
     made.save(tmp_path / "x.npz")
-    record = files.read(tmp_path / "x.npz")[0]["record"]
+    record = results.read_result(tmp_path / "x.npz")[0]["record"]
     assert record["model"] == {"fingerprint": "a" * 64} and record["background"] == {"fingerprint": "b" * 64}
     assert record["data"]["fingerprint"] == record["values"]["data"]
     assert record["configuration"]["options"] == {"step": "auto"}
 
 
 def test_saving_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    loaded = files.load(folder / "result.parquet")
+    loaded = results.load_explanation(folder / "result.parquet")
     for name in ("a.parquet", "b.parquet"):
-        files.save(loaded, tmp_path / name)
+        results.save_explanation(loaded, tmp_path / name)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
@@ -99,7 +102,7 @@ def test_one_changed_byte_in_a_value_is_caught(folder: Path, tmp_path: Path, nam
     target = tmp_path / name
     whole = bytearray(saved.read_bytes())
     if saved.suffix in (".csv", ".jsonl"):
-        files.sidecar(target).write_bytes(files.sidecar(saved).read_bytes())
+        results.sidecar(target).write_bytes(results.sidecar(saved).read_bytes())
         line = bytes(whole).splitlines()[60 + (saved.suffix == ".csv")]
         at = bytes(whole).index(line) + line.index(b".", 2 * len(line) // 5) + 3  # a digit of a value
         whole[at] = ord("1") if whole[at] != ord("1") else ord("2")
@@ -116,13 +119,13 @@ def test_one_changed_byte_in_a_value_is_caught(folder: Path, tmp_path: Path, nam
 
 def forged(folder: Path, target: Path, row: int, change: Any) -> Path:
     """A result whose values were changed and whose fingerprints were made anew."""
-    header = files.read(folder / "result.parquet")[0]["record"]
-    loaded = files.load(folder / "result.parquet")
+    header = results.read_result(folder / "result.parquet")[0]["record"]
+    loaded = results.load_explanation(folder / "result.parquet")
     values = loaded.arrays["values"].copy()
     values[row] = change(values[row])
     facts = {part: header[part] for part in ("model", "data", "background")}
     configuration = header["configuration"]["options"]
-    files.save(
+    results.save_explanation(
         replace(loaded, arrays={**loaded.arrays, "values": values}),
         target,
         configuration=configuration,
@@ -135,7 +138,7 @@ def test_a_forged_value_with_fresh_fingerprints_is_caught_by_recomputing(
     folder: Path, tmp_path: Path
 ) -> None:
     path = forged(folder, tmp_path / "x.parquet", 17, lambda v: 1.001 * v)
-    files.load(path)  # fingerprints alone cannot tell
+    results.load_explanation(path)  # fingerprints alone cannot tell
     check = verify(folder, str(path))
     assert check.verdict == "different" and check.failures == ()
     assert np.nonzero(check.verdicts == "different")[0].tolist() == [17]
@@ -181,7 +184,7 @@ def test_another_library_version_is_told_not_failed(folder: Path, monkeypatch: p
 
 
 def test_a_sample_recomputes_whole_blocks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams.Job, "block", property(lambda job: 10))
+    monkeypatch.setattr(jobs.ExplainJob, "block", property(lambda job: 10))
     check = verify(folder, rows=25)
     assert len(check.rows) == 30 and check.rows.tolist() == [*range(10), *range(40, 50), *range(80, 90)]
 
@@ -189,9 +192,9 @@ def test_a_sample_recomputes_whole_blocks(folder: Path, monkeypatch: pytest.Monk
 def test_a_background_file_must_be_shown_again(folder: Path, tmp_path: Path) -> None:
     data, model = str(folder / "data.csv"), str(folder / "model.skops")
     pd.read_csv(data).iloc[:60].to_parquet(tmp_path / "background.parquet")
-    job = streams.prepare(model, data, background=str(tmp_path / "background.parquet"))
-    with files.Writer(tmp_path / "x.npz", **job.facts) as writer:
-        for _, piece in streams.explain(job):
+    job = jobs.prepare_job(model, data, background=str(tmp_path / "background.parquet"))
+    with results.ResultWriter(tmp_path / "x.npz", **job.facts) as writer:
+        for _, piece in jobs.explain_blocks(job):
             writer.write(piece)
     with pytest.raises(InputError, match=r"background\.parquet; pass --background"):
         verify(folder, str(tmp_path / "x.npz"))
@@ -200,7 +203,7 @@ def test_a_background_file_must_be_shown_again(folder: Path, tmp_path: Path) -> 
 
 
 def test_a_result_saved_from_python_cannot_be_repeated(folder: Path, tmp_path: Path) -> None:
-    files.save(files.load(folder / "result.npz"), tmp_path / "x.npz")
+    results.save_explanation(results.load_explanation(folder / "result.npz"), tmp_path / "x.npz")
     with pytest.raises(InputError, match="saved from Python"):
         verify(folder, str(tmp_path / "x.npz"))
 
@@ -209,7 +212,7 @@ def test_a_result_saved_from_python_cannot_be_repeated(folder: Path, tmp_path: P
 
 
 def test_a_signature_holds_for_its_key_only(folder: Path) -> None:
-    header = files.read(folder / "signed.parquet")[0]
+    header = results.read_result(folder / "signed.parquet")[0]
     assert audit.check_signature(header, folder / "private.pub.pem")[0]
     assert audit.check_signature(header)[0]
     assert audit.check_signature(header, folder / "other.pub.pem") == (
@@ -217,7 +220,9 @@ def test_a_signature_holds_for_its_key_only(folder: Path) -> None:
         f"signed with another key ({header['signature']['public_key'][:16]})",
     )
     assert not audit.check_signature({**header, "sha256": "0" * 64})[0]
-    assert audit.check_signature(files.read(folder / "result.parquet")[0], folder / "private.pub.pem") == (
+    assert audit.check_signature(
+        results.read_result(folder / "result.parquet")[0], folder / "private.pub.pem"
+    ) == (
         False,
         "not signed",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import model_shelf
 import numpy as np
 import pytest
 
-from texplainer import containers, model_files, skops_files, ubjson
 from texplainer.cli import main
 from texplainer.errors import InputError
+from texplainer.files import models
+from texplainer.files.loaders import skops as skops_files
+from texplainer.files.loaders import trial, ubjson, zip_safety
 
 SAFE = [
     "model.skops",
@@ -77,7 +81,7 @@ def module_on_path(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- pickles
 
 
-@pytest.mark.parametrize("suffix", [*model_files.LOADERS, *model_files.UNSAFE])
+@pytest.mark.parametrize("suffix", [*models.LOADERS, *models.UNSAFE])
 def test_a_pickle_is_never_executed_whatever_its_name(
     shelf: Path, tmp_path: Path, mark: Path, capfd: Any, suffix: str
 ) -> None:
@@ -224,12 +228,12 @@ def test_a_damaged_model_gives_exit_code_3_and_one_line(
 
 def test_every_shorter_ubj_file_is_refused_before_xgboost_meets_it(shelf: Path) -> None:
     whole = (shelf / "model.ubj").read_bytes()
-    ubjson.check(whole)
+    ubjson.check_ubjson(whole)
     for end in range(0, len(whole), 97):
         with pytest.raises(ValueError):
-            ubjson.check(whole[:end])
+            ubjson.check_ubjson(whole[:end])
     with pytest.raises(ValueError, match="follow its end"):
-        ubjson.check(whole + b"Z")
+        ubjson.check_ubjson(whole + b"Z")
 
 
 @pytest.mark.parametrize(
@@ -248,6 +252,106 @@ def test_a_tree_that_crashes_its_library_is_refused(
     path = tmp_path / name
     path.write_bytes(whole.replace(old, new, 1))
     assert "damaged" in refused(path, shelf, capfd)
+
+
+def test_a_tree_that_points_outside_itself_is_refused_where_its_library_lives(
+    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XGBoost reads whatever memory is there: it crashes on one machine, gives a number on another."""
+    monkeypatch.setattr(models, "try_in_child", lambda path, library: None)
+    path = tmp_path / "model.json"
+    whole = (shelf / "model.json").read_bytes()
+    path.write_bytes(whole.replace(b'"left_children":[1', b'"left_children":[999', 1))
+    with pytest.raises(InputError, match="points outside itself or in a circle; it is damaged"):
+        models.load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("model.txt", rb"left_child=(-?\d+)", b"left_child=0"),
+        ("model.txt", rb"left_child=(-?\d+)", b"left_child=1"),
+        ("model.txt", rb"left_child=(-?\d+)", b"left_child=Z"),  # read as 0
+        ("model.txt", rb"left_child=(-?\d+) ", b"left_child=2@"),
+        ("model.txt", rb"\nend of trees", b"\0\nend of trees"),
+        ("model.json", rb'"left_children":\[(\d+)', b'"left_children":[0'),
+        ("model.json", rb'"right_children":\[(\d+)', b'"right_children":[1'),
+    ],
+)
+def test_a_tree_that_runs_in_a_circle_is_refused_before_anybody_walks_it(
+    shelf: Path, tmp_path: Path, name: str, old: bytes, new: bytes
+) -> None:
+    whole = (shelf / name).read_bytes()
+    path = tmp_path / name
+    path.write_bytes(re.sub(old, new, whole, count=1))
+    assert path.read_bytes() != whole
+    began = time.monotonic()
+    with pytest.raises(InputError, match="in a circle; it is damaged"):
+        models.load_model(path)
+    assert time.monotonic() - began < trial.TRIAL_SECONDS["spawn"] / 4
+
+
+@pytest.mark.parametrize(
+    ("library", "kind", "old", "new"),
+    [
+        ("lightgbm", "LGBMClassifier", rb"left_child=-?\d+", b"left_child=7654321"),
+        (
+            "xgboost",
+            "XGBClassifier",
+            rb"left_children\[\$l#L(.{8})....",
+            b"left_children[$l#L\\1\x00\xff\xff\xff",
+        ),
+    ],
+)
+def test_a_forged_booster_inside_a_skops_file_is_refused(
+    tmp_path: Path, library: str, kind: str, old: bytes, new: bytes
+) -> None:
+    """The archive is sound, the booster's own reader would crash."""
+    make = getattr(pytest.importorskip(library), kind)
+    skops_io = pytest.importorskip("skops.io")
+    X, y = model_shelf.features()
+    skops_io.dump(make(n_estimators=3, n_jobs=1).fit(X, y), tmp_path / "whole.skops")
+    models.load_model(tmp_path / "whole.skops")
+    with (
+        zipfile.ZipFile(tmp_path / "whole.skops") as whole,
+        zipfile.ZipFile(tmp_path / "x.skops", "w") as new_one,
+    ):
+        for name in whole.namelist():
+            new_one.writestr(name, re.sub(old, new, whole.read(name), count=1, flags=re.DOTALL))
+    with pytest.raises(InputError, match=r"damaged|cannot be read"):
+        models.load_model(tmp_path / "x.skops")
+
+
+LIES = {
+    "an array of 64 GB": lambda name, data: _array_header() + data[-64:] if name.endswith(".npy") else data,
+    "JSON without an end": lambda name, data: b'{"a":' * 100_000 if name.endswith(".json") else data,
+}
+
+
+def _array_header() -> bytes:
+    out = io.BytesIO()
+    about = {"descr": "<f8", "fortran_order": False, "shape": (2**33,)}
+    np.lib.format.write_array_header_1_0(out, about)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_skops_file_that_claims_too_much_is_refused(
+    shelf: Path, tmp_path: Path, capfd: Any, lie: str
+) -> None:
+    path = tmp_path / "model.skops"
+    with zipfile.ZipFile(shelf / "model.skops") as whole, zipfile.ZipFile(path, "w") as forged:
+        for name in whole.namelist():
+            forged.writestr(name, LIES[lie](name, whole.read(name)))
+    assert "skops file" in refused(path, shelf, capfd)
+
+
+def test_weights_that_claim_too_much_are_refused(shelf: Path, tmp_path: Path, capfd: Any) -> None:
+    import torch
+
+    wide = torch.zeros(1).as_strided((2**17, 2**17), (0, 0))
+    torch.save({"0.weight": wide, "0.bias": torch.zeros(8)}, tmp_path / "model.pt")
+    assert "does not hold the weights" in refused(tmp_path / "model.pt", shelf, capfd)
 
 
 def test_a_missing_file_and_an_unknown_suffix(shelf: Path, tmp_path: Path, capfd: Any) -> None:
@@ -309,7 +413,7 @@ def test_archives_that_could_do_harm_are_refused(
     path = tmp_path / f"model{suffix}"
     make(path)
     with pytest.raises(InputError):
-        containers.check(path)
+        zip_safety.check_archive(path)
     if suffix == ".npz":
         with pytest.raises(SystemExit) as left:
             main(["verify", str(path), "--model", "m", "--data", "d"])
@@ -361,7 +465,7 @@ def test_the_list_holds_the_types_of_tree_models(tmp_path: Path, kind: str) -> N
     X, y = model_shelf.features()
     model.fit(X, y)
     skops.io.dump(model, tmp_path / "model.skops")
-    loaded = model_files.load(tmp_path / "model.skops")
+    loaded = models.load_model(tmp_path / "model.skops")
     assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
 
 
@@ -395,3 +499,15 @@ def test_a_forged_histogram_tree_is_refused(tmp_path: Path) -> None:
     model._predictors[0][0].nodes["feature_idx"][0] = 4  # one beyond the last
     with pytest.raises(InputError, match="forged"):
         skops_files.check_trees(tmp_path, model)
+
+
+def test_a_booster_is_loaded_where_its_library_has_threads_already(tmp_path):
+    """A forked child must not wait for threads of OpenMP's that only its parent has."""
+    xgb = pytest.importorskip("xgboost")
+    X = np.random.default_rng(0).normal(size=(3000, 5))
+    model = xgb.XGBClassifier(n_estimators=30, n_jobs=2).fit(X, X[:, 0] > 0)
+    model.predict(X)
+    model.save_model(tmp_path / "m.ubj")
+    began = time.perf_counter()
+    models.load_model(tmp_path / "m.ubj")
+    assert time.perf_counter() - began < 4.0

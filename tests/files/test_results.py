@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from texplainer import Explanation, files, fingerprints
+from texplainer import Explanation
 from texplainer.errors import InputError
-from texplainer.explanation import CategoryEffects
+from texplainer.explanation.explanation import CategoryEffects
+from texplainer.files import results
+from texplainer.support import hashing
 
 FULL = [".npz", ".parquet", ".arrow", ".feather"]
 SHORT = [".csv", ".jsonl"]
@@ -64,7 +66,7 @@ def assert_same(found: Explanation, expected: Explanation, names: Any = None) ->
     for name in names or expected.arrays:
         a, b = found.arrays[name], expected.arrays[name]
         assert a.dtype == b.dtype and a.shape == b.shape, name
-        assert fingerprints.canonical_bytes(a) == fingerprints.canonical_bytes(b), name
+        assert hashing.canonical_bytes(a) == hashing.canonical_bytes(b), name
 
 
 @pytest.mark.parametrize("suffix", FULL + SHORT)
@@ -74,7 +76,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, suffix: str, mixed: bool, outpu
     saved = explanation(mixed=mixed, outputs=outputs)
     saved.save(tmp_path / f"result{suffix}")
     loaded = Explanation.load(tmp_path / f"result{suffix}")
-    short = [n for n in saved.arrays if n in files.SHORT] + ["base_values"]
+    short = [n for n in saved.arrays if n in results.SHORT] + ["base_values"]
     assert_same(loaded, saved, None if suffix in FULL else short)
     assert loaded.values.shape == saved.values.shape
     for word in ("feature_names", "output_names", "scale", "attribution", "engine", "dropped"):
@@ -90,7 +92,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, suffix: str, mixed: bool, outpu
 def test_one_row_of_an_explanation_keeps_its_shape(tmp_path: Path, suffix: str) -> None:
     one = explanation(mixed=False)[3]
     one.save(tmp_path / f"one{suffix}")
-    loaded = files.load(tmp_path / f"one{suffix}")
+    loaded = results.load_explanation(tmp_path / f"one{suffix}")
     assert loaded.values.shape == (3, 2) and (loaded.values == one.values).all()
 
 
@@ -100,7 +102,7 @@ def test_base_values_of_each_row_are_kept(tmp_path: Path, suffix: str) -> None:
         np.ones((3, 2)), data=np.ones((3, 2)), base_values=np.array([[1.0], [2.0], [3.0]])
     )
     own.save(tmp_path / f"own{suffix}")
-    assert files.load(tmp_path / f"own{suffix}").base_values.tolist() == [1, 2, 3]
+    assert results.load_explanation(tmp_path / f"own{suffix}").base_values.tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv"])
@@ -109,12 +111,14 @@ def test_base_values_of_each_row_are_kept(tmp_path: Path, suffix: str) -> None:
 def test_pieces_give_the_file_of_the_whole(tmp_path_factory: Any, suffix: str, cuts: list[int]) -> None:
     folder = tmp_path_factory.mktemp("pieces")
     whole = explanation()
-    files.save(whole, folder / f"whole{suffix}")
+    results.save_explanation(whole, folder / f"whole{suffix}")
     edges = [0, *sorted(set(cuts)), 7]
-    with files.Writer(folder / f"pieces{suffix}") as writer:
+    with results.ResultWriter(folder / f"pieces{suffix}") as writer:
         for start, end in itertools.pairwise(edges):
             writer.write(whole[start:end])
-    a, b = (files.read(folder / f"{name}{suffix}")[0]["record"]["values"] for name in ("whole", "pieces"))
+    a, b = (
+        results.read_result(folder / f"{name}{suffix}")[0]["record"]["values"] for name in ("whole", "pieces")
+    )
     assert a == b
 
 
@@ -123,9 +127,11 @@ def test_pieces_give_the_file_of_the_whole(tmp_path_factory: Any, suffix: str, c
 def test_any_double_survives_every_format(tmp_path_factory: Any, values: np.ndarray) -> None:
     folder = tmp_path_factory.mktemp("doubles")
     for suffix in FULL + SHORT:
-        files.save(Explanation.build(values, data=values), folder / f"x{suffix}")
+        results.save_explanation(Explanation.build(values, data=values), folder / f"x{suffix}")
         assert_same(
-            files.load(folder / f"x{suffix}"), Explanation.build(values, data=values), ["values", "data"]
+            results.load_explanation(folder / f"x{suffix}"),
+            Explanation.build(values, data=values),
+            ["values", "data"],
         )
 
 
@@ -135,10 +141,10 @@ def test_a_trace_of_another_length_is_padded(tmp_path: Path) -> None:
             np.ones((2, 1)), data=np.ones((2, 1)), diagnostics={"trace": np.ones((2, length))}
         )
 
-    with files.Writer(tmp_path / "x.parquet") as writer:
+    with results.ResultWriter(tmp_path / "x.parquet") as writer:
         for length in (3, 2, 5):
             writer.write(piece(length))
-    trace = files.load(tmp_path / "x.parquet").arrays["trace"]
+    trace = results.load_explanation(tmp_path / "x.parquet").arrays["trace"]
     assert trace.shape == (6, 3) and np.isnan(trace).sum() == 2
 
 
@@ -149,10 +155,10 @@ def test_plain_readers_open_the_files(tmp_path: Path) -> None:
 
     saved = explanation()
     for suffix in (".npz", ".parquet", ".feather", ".csv"):
-        files.save(saved, tmp_path / f"x{suffix}")
+        results.save_explanation(saved, tmp_path / f"x{suffix}")
     with np.load(tmp_path / "x.npz", allow_pickle=False) as archive:
         assert (archive["gradient"] == saved.gradient).all()
-        assert json.loads(archive["header"].tobytes())["format"] == files.FORMAT
+        assert json.loads(archive["header"].tobytes())["format"] == results.FORMAT
     column = "values/d/class 1"
     expected = saved.values[:, 2, 1]
     assert (pq.read_table(tmp_path / "x.parquet")[column].to_numpy() == expected).all()
@@ -161,20 +167,23 @@ def test_plain_readers_open_the_files(tmp_path: Path) -> None:
     assert (pd.read_csv(tmp_path / "x.csv", float_precision="round_trip")[column] == expected).all()
 
 
+@pytest.mark.parametrize("version", [1, 99])
 @pytest.mark.parametrize("suffix", FULL + SHORT)
-def test_a_newer_version_is_refused(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "VERSION", 2)
-    files.save(explanation(), tmp_path / f"new{suffix}")
+def test_another_version_is_refused(
+    tmp_path: Path, suffix: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "VERSION", version)
+    results.save_explanation(explanation(), tmp_path / f"new{suffix}")
     monkeypatch.undo()
-    with pytest.raises(InputError, match=r"version 2.*Upgrade"):
-        files.load(tmp_path / f"new{suffix}")
+    with pytest.raises(InputError, match=rf"version {version}, written by texplainer .* reads version"):
+        results.load_explanation(tmp_path / f"new{suffix}")
 
 
 @pytest.mark.parametrize("suffix", FULL + SHORT)
 @pytest.mark.parametrize("harm", ["empty", "truncated", "noise", "other"])
 def test_a_damaged_file_is_refused(tmp_path: Path, suffix: str, harm: str) -> None:
     path = tmp_path / f"result{suffix}"
-    files.save(explanation(rows=50), path)
+    results.save_explanation(explanation(rows=50), path)
     whole = path.read_bytes()
     harmed = {
         "empty": b"",
@@ -184,7 +193,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, suffix: str, harm: str) -> No
     }
     path.write_bytes(harmed[harm])
     with pytest.raises(InputError, match="result"):
-        files.load(path)
+        results.load_explanation(path)
 
 
 @pytest.mark.parametrize("suffix", FULL + SHORT)
@@ -192,13 +201,13 @@ def test_no_changed_byte_of_a_number_goes_unnoticed(tmp_path: Path, suffix: str)
     """Flip one bit at many places: either the file is refused or nothing that is loaded changed."""
     path = tmp_path / f"result{suffix}"
     saved = explanation(rows=20, mixed=False)
-    files.save(saved, path)
+    results.save_explanation(saved, path)
     whole = path.read_bytes()
     caught = 0
     for at in range(0, len(whole), max(1, len(whole) // 60)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         try:
-            loaded = files.load(path)
+            loaded = results.load_explanation(path)
         except InputError:
             caught += 1
         else:
@@ -207,19 +216,19 @@ def test_no_changed_byte_of_a_number_goes_unnoticed(tmp_path: Path, suffix: str)
 
 
 def test_a_changed_header_is_noticed(tmp_path: Path) -> None:
-    files.save(explanation(), tmp_path / "x.csv")
-    beside = files.sidecar(tmp_path / "x.csv")
+    results.save_explanation(explanation(), tmp_path / "x.csv")
+    beside = results.sidecar(tmp_path / "x.csv")
     beside.write_text(beside.read_text().replace('"margin"', '"probability"'))
     with pytest.raises(InputError, match="the header"):
-        files.load(tmp_path / "x.csv")
+        results.load_explanation(tmp_path / "x.csv")
     beside.unlink()
     with pytest.raises(InputError, match="keep the two files together"):
-        files.load(tmp_path / "x.csv")
+        results.load_explanation(tmp_path / "x.csv")
 
 
 def test_an_unfinished_file_never_gets_its_name(tmp_path: Path) -> None:
     for suffix in FULL + SHORT:
-        with pytest.raises(RuntimeError), files.Writer(tmp_path / f"x{suffix}") as writer:
+        with pytest.raises(RuntimeError), results.ResultWriter(tmp_path / f"x{suffix}") as writer:
             writer.write(explanation())
             raise RuntimeError
     assert list(tmp_path.iterdir()) == []
@@ -227,4 +236,13 @@ def test_an_unfinished_file_never_gets_its_name(tmp_path: Path) -> None:
 
 def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.npz.*\.parquet"):
-        files.save(explanation(), tmp_path / "x.xlsx")
+        results.save_explanation(explanation(), tmp_path / "x.xlsx")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_tables_without_pyarrow_say_what_to_install(suffix, tmp_path, monkeypatch):
+    explanation = Explanation.build(np.ones((2, 2)), data=np.ones((2, 2)))
+    monkeypatch.setattr("texplainer.files.results.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"needs pyarrow.*texplainer\[files\]"):
+        explanation.save(tmp_path / f"result{suffix}")
+    explanation.save(tmp_path / "result.npz")

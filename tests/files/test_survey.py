@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texplainer import tables
 from texplainer.errors import InputError
+from texplainer.files import survey, tables
 
 ROWS = 300
 SUFFIXES = [".csv", ".parquet", ".arrow", ".jsonl"]
@@ -51,8 +51,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(rows=st.integers(1, 400))
 @settings(max_examples=8, deadline=None)
 def test_pieces_are_the_table_in_equal_parts(folder: Path, suffix: str, rows: int) -> None:
-    found = tables.survey(folder / f"t{suffix}")
-    parts = list(tables.pieces(found, found.names, rows))
+    found = survey.survey(folder / f"t{suffix}")
+    parts = list(survey.pieces(found, found.names, rows))
     assert [len(p) for p in parts[:-1]] == [rows] * (len(parts) - 1)
     joined = pd.concat(parts, ignore_index=True)
     pd.testing.assert_frame_equal(joined, frame(), check_dtype=False, check_exact=True)
@@ -60,7 +60,7 @@ def test_pieces_are_the_table_in_equal_parts(folder: Path, suffix: str, rows: in
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_survey_sees_types_rows_and_levels(folder: Path, suffix: str) -> None:
-    found = tables.survey(folder / f"t{suffix}")
+    found = survey.survey(folder / f"t{suffix}")
     assert found.rows == ROWS and found.names == tuple(frame().columns)
     assert dict(zip(found.names, found.types, strict=True)) == {
         "x": "number", "count": "number", "late": "number", "gap": "number", "kind": "text", "yes": "bool",
@@ -70,38 +70,40 @@ def test_the_survey_sees_types_rows_and_levels(folder: Path, suffix: str) -> Non
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_sample_is_the_same_in_every_format_and_shows_every_level(folder: Path, suffix: str) -> None:
-    found = tables.survey(folder / f"t{suffix}")
-    picks = tables.sample(found, found.names, most=20)
-    assert 20 <= len(picks) <= 23 and picks == tables.sample(tables.survey(folder / "t.csv"), found.names, 20)
-    taken = tables.take(found, found.names, picks)
+    found = survey.survey(folder / f"t{suffix}")
+    picks = survey.sample_rows(found, found.names, most=20)
+    assert 20 <= len(picks) <= 23 and picks == survey.sample_rows(
+        survey.survey(folder / "t.csv"), found.names, 20
+    )
+    taken = survey.take_rows(found, found.names, picks)
     assert set(taken["kind"]) == {"up", "down", "rare"}
     assert taken["count"].tolist() == picks
-    assert 123 not in tables.sample(found, ["x"], 20)
+    assert 123 not in survey.sample_rows(found, ["x"], 20)
 
 
 def test_a_number_that_turns_into_text_late_is_text_from_the_start(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 2000 + "1,word\n")
-    found = tables.survey(tmp_path / "t.csv")
+    found = survey.survey(tmp_path / "t.csv")
     assert found.types == ("number", "text")
-    assert next(tables.pieces(found, ["b"], 10))["b"].tolist() == ["2"] * 10
+    assert next(survey.pieces(found, ["b"], 10))["b"].tolist() == ["2"] * 10
 
 
 def test_numbers_may_have_blanks_and_gaps(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n 1 , 2\nNA,\n3,nan\n")
-    found = tables.survey(tmp_path / "t.csv")
+    found = survey.survey(tmp_path / "t.csv")
     assert found.types == ("number", "number")
-    piece = next(tables.pieces(found, ["a", "b"], 10))
+    piece = next(survey.pieces(found, ["a", "b"], 10))
     np.testing.assert_array_equal(piece.to_numpy(), [[1, 2], [np.nan, np.nan], [3, np.nan]])
 
 
 def test_columns_are_the_models_or_all_but_the_dropped(folder: Path) -> None:
-    found = tables.survey(folder / "t.csv")
-    assert tables.columns_for(found, ["gap", "x"]) == ("gap", "x")
-    assert tables.columns_for(found, None, ["kind", "yes"]) == ("x", "count", "late", "gap")
+    found = survey.survey(folder / "t.csv")
+    assert survey.columns_for(found, ["gap", "x"]) == ("gap", "x")
+    assert survey.columns_for(found, None, ["kind", "yes"]) == ("x", "count", "late", "gap")
     with pytest.raises(InputError, match="lacks the columns 'z'"):
-        tables.columns_for(found, ["x", "z"])
+        survey.columns_for(found, ["x", "z"])
     with pytest.raises(InputError, match="no column 'z' to drop"):
-        tables.columns_for(found, None, ["z"])
+        survey.columns_for(found, None, ["z"])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_columns_are_the_models_or_all_but_the_dropped(folder: Path) -> None:
 def test_a_damaged_table_is_refused_in_one_line(tmp_path: Path, name: str, content: bytes, word: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=word) as refusal:
-        tables.survey(tmp_path / name)
+        survey.survey(tmp_path / name)
     assert "\n" not in str(refusal.value)
 
 
@@ -132,4 +134,4 @@ def test_a_truncated_table_is_refused(folder: Path, tmp_path: Path, suffix: str)
     whole = (folder / f"t{suffix}").read_bytes()
     (tmp_path / f"t{suffix}").write_bytes(whole[: len(whole) * 2 // 3])
     with pytest.raises(InputError, match="damaged"):
-        tables.survey(tmp_path / f"t{suffix}")
+        survey.survey(tmp_path / f"t{suffix}")

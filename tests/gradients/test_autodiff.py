@@ -7,8 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from texplainer import frames, prediction
-from texplainer.gradients import Settings, Unsupported, autodiff, choose, finite_difference
+from texplainer.gradients import autodiff
+from texplainer.gradients.engine import Settings, Unsupported, choose
+from texplainer.gradients.finite_difference import stencil
+from texplainer.models import predictor as prediction
+from texplainer.tables import schema as frames
 
 torch = pytest.importorskip("torch")
 RNG = np.random.default_rng(3)
@@ -35,7 +38,7 @@ def predictor_of(model, scale="raw", output="all"):
 def test_torch_agrees_with_finite_differences(dtype, outputs, scale):
     predictor = predictor_of(network(outputs, dtype), scale)
     exact = autodiff.build(predictor, X, Settings()).gradient(X)
-    twin = finite_difference.build(predictor, X, Settings()).gradient(X)
+    twin = stencil.build(predictor, X, Settings()).gradient(X)
     assert np.mean(np.abs(exact.values - twin.values) <= 2 * twin.error + exact.error) > 0.97
     size = np.linalg.norm(exact.values)
     assert np.linalg.norm(exact.values - twin.values) < (1e-6 if dtype == torch.float64 else 1e-2) * size
@@ -123,35 +126,38 @@ def test_jax_functions(jitted, scale):
     rows = X.astype(np.float32).astype(float)
     scope = {"jnp": jax.numpy, "weights": weights}
     plain = eval(
-        "lambda x: jnp.tanh(x @ jnp.asarray(weights))", scope
+        "lambda x: 2 * jnp.tanh(x @ jnp.asarray(weights))", scope
     )  # as in a user's module that imports jax
     predictor = predictor_of(jax.jit(plain) if jitted else plain, scale)
     exact = autodiff.build(predictor, X, Settings()).gradient(rows)
     if scale == "raw":
-        truth = (1 - np.tanh(rows @ weights) ** 2)[:, None, :] * weights
+        truth = 2 * (1 - np.tanh(rows @ weights) ** 2)[:, None, :] * weights
         assert np.all(np.abs(exact.values - truth) <= exact.error)
-    twin = finite_difference.build(predictor, X, Settings()).gradient(rows)
+    twin = stencil.build(predictor, X, Settings()).gradient(rows)
     assert np.linalg.norm(exact.values - twin.values) < 1e-2 * np.linalg.norm(exact.values)
 
 
 KERAS = """
 import numpy as np, keras
-from texplainer import frames, prediction
 from texplainer.errors import ModelError
-from texplainer.gradients import Settings, autodiff, finite_difference
+from texplainer.gradients import autodiff
+from texplainer.gradients.engine import Settings
+from texplainer.gradients.finite_difference import stencil
+from texplainer.models import predictor as models
+from texplainer.tables import schema as tables
 keras.utils.set_random_seed(0)
 rows = np.random.default_rng(0).normal(size=(40, 4))
 layers = [keras.layers.Input((4,)), keras.layers.Dense(8, "tanh"), keras.layers.BatchNormalization()]
 model = keras.Sequential([*layers, keras.layers.Dropout(0.5), keras.layers.Dense(2)])
-schema, read = frames.learn(rows)
+schema, read = tables.learn(rows)
 try:
-    prediction.adapt(model, schema, read[:8])
+    models.adapt(model, schema, read[:8])
 except ModelError as error:
     print("skip:", error); raise SystemExit
 for scale in ("raw", "probability"):
-    predictor = prediction.adapt(model, schema, read[:8], output="all", scale=scale)
+    predictor = models.adapt(model, schema, read[:8], output="all", scale=scale)
     exact = autodiff.build(predictor, read, Settings())
-    found, twin = exact.gradient(read), finite_difference.build(predictor, read, Settings()).gradient(read)
+    found, twin = exact.gradient(read), stencil.build(predictor, read, Settings()).gradient(read)
     assert np.linalg.norm(found.values - twin.values) < 1e-2 * np.linalg.norm(found.values)
 print(exact.why)
 """

@@ -14,9 +14,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from texplainer import TExplainer, frames, prediction
+from texplainer import TExplainer
 from texplainer.errors import InputError
-from texplainer.gradients import ENGINES, Settings, choose
+from texplainer.gradients.engine import ENGINES, Settings, choose
+from texplainer.models import predictor as prediction
+from texplainer.tables import schema as frames
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(150, 4)) * [1.0, 5.0, 0.1, 1.0]
@@ -38,7 +40,6 @@ def torch_network():
 
 
 def forest():
-    pytest.importorskip("treelite")
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(10, random_state=0, max_depth=4).fit(X, THREE)

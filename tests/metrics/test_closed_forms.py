@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from texplainer.metrics import accuracy, agreement, complexity, faithfulness, masks, stability
-from texplainer.metrics.features import features_of
+from texplainer.metrics.evidence import masks
+from texplainer.metrics.evidence.features import describe_features
+from texplainer.metrics.scores import accuracy, agreement, complexity, faithfulness, stability
 
 # The 2-feature case: one row, two neighbours.
 X = np.array([[2.0, 4.0]])
@@ -53,9 +54,7 @@ def test_ros_floors_an_output_that_does_not_move():
 def test_rrs_by_hand():
     # hidden (1, 0) -> (1.1, 0): relative (-0.1, 0/eps = 0): norm 0.1.
     hidden, near = np.array([[1.0, 0.0]]), np.array([[[1.1, 0.0], [1.0, 0.0]]])
-    assert stability.relative_representation_stability(E, NEAR_E, hidden, near, ONE)["max"] == pytest.approx(
-        [5.0]
-    )
+    assert stability.relative_input_stability(E, NEAR_E, hidden, near, ONE)["max"] == pytest.approx([5.0])
 
 
 def test_clipping_keeps_the_sign():
@@ -68,7 +67,7 @@ def test_zero_explanations_have_no_stability():
     near = np.zeros((1, 2, 2))
     assert np.isnan(stability.relative_input_stability(zero, near, X, NEAR, BOTH)["max"])
     assert np.isnan(stability.normwise_stability(zero, near, X, NEAR, BOTH, np.ones(2))["max"])
-    assert np.isnan(stability.sensitivity(zero, near, BOTH)["max"])
+    assert np.isnan(stability.max_sensitivity(zero, near, BOTH)["max"])
 
 
 def test_normwise_by_hand():
@@ -89,7 +88,7 @@ def test_normwise_of_a_quadratic():
 def test_lipschitz_and_sensitivity_by_hand():
     # 1: sqrt(0.73)/0.2; 2: 0/0.8.   relative to ‖e‖ = sqrt(5): sqrt(0.73/5) and 0.
     assert stability.local_lipschitz(E, NEAR_E, X, NEAR, BOTH) == pytest.approx([np.sqrt(0.73) / 0.2])
-    scores = stability.sensitivity(E, NEAR_E, BOTH)
+    scores = stability.max_sensitivity(E, NEAR_E, BOTH)
     assert scores["max"] == pytest.approx([np.sqrt(0.73 / 5)])
     assert scores["mean"] == pytest.approx([np.sqrt(0.73 / 5) / 2])
 
@@ -280,14 +279,14 @@ def test_agreement_by_hand():
 def test_mask_means_by_hand():
     # columns: one number, a one-hot group of three, a category coded 0, 1, 2.
     background = np.array([[0.0, 1, 0, 0, 2], [2.0, 0, 1, 0, 0], [4.0, 0, 1, 0, 2]])
-    features = features_of("abcde", background, {"g": (1, 2, 3)}, {4: 3})
-    fill = masks.mean(background, background, features, 0.1, 0)
+    features = describe_features("abcde", background, {"g": (1, 2, 3)}, {4: 3})
+    fill = masks.fill_mean(background, background, features, 0.1, 0)
     assert fill.tolist() == [[[2.0, 0, 1, 0, 2.0]]]
 
 
 def test_a_removed_group_goes_as_one():
     rows = np.array([[1.0, 1.0, 0.0, 5.0]])
-    features = features_of("abcd", rows, {"g": (1, 2)})
+    features = describe_features("abcd", rows, {"g": (1, 2)})
     removed = np.array([[False, True, False]])
     gone = masks.apply(rows, np.full((1, 1, 4), 9.0), removed, features.owner)
     assert gone.tolist() == [[[1.0, 9.0, 9.0, 5.0]]]

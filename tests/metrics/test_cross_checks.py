@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from texplainer.metrics import complexity, faithfulness, stability
+from texplainer.metrics.scores import complexity, faithfulness, stability
 
 torch = pytest.importorskip("torch")
 
@@ -84,7 +84,7 @@ def test_captum_sensitivity_max(network):
         lambda _: torch.tensor(NEAR.reshape(-1, FEATURES)),
         n_perturb_samples=NEIGHBOURS,
     )
-    ours = stability.sensitivity(explain(network, X), explain(network, NEAR), VALID)["max"]
+    ours = stability.max_sensitivity(explain(network, X), explain(network, NEAR), VALID)["max"]
     assert ours == pytest.approx(theirs.numpy(), rel=1e-6)
 
 

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texplainer.errors import InputError
-from texplainer.metrics.features import features_of
-from texplainer.metrics.neighbourhood import flip, neighbourhood
+from texplainer.metrics.evidence.features import describe_features
+from texplainer.metrics.evidence.neighbourhood import flip, neighbourhood
 
 BACKGROUND = np.random.default_rng(0).random((200, 3))
-PLAIN = features_of("abc", BACKGROUND)
+PLAIN = describe_features("abc", BACKGROUND)
 ONE_HOT = np.array([[0.0, 1, 0, 0, 0], [1.0, 0, 0, 1, 2], [0.5, 0, 1, 0, 1]])
-MIXED = features_of("abcde", ONE_HOT, {"g": (1, 2, 3)}, {4: 3})
+MIXED = describe_features("abcde", ONE_HOT, {"g": (1, 2, 3)}, {4: 3})
 
 
 def side(rows):
@@ -95,11 +95,11 @@ def test_impossible_settings_are_refused(wrong):
 
 def test_groups_must_name_columns_once():
     with pytest.raises(InputError, match="at most once"):
-        features_of("abc", BACKGROUND, {"g": (0, 1), "h": (1, 2)})
+        describe_features("abc", BACKGROUND, {"g": (0, 1), "h": (1, 2)})
 
 
 def test_features_gather_columns_by_sum_and_features_by_name():
-    features = features_of(("a", "b_1", "b_2", "c"), np.eye(4), {"b": (1, 2)})
+    features = describe_features(("a", "b_1", "b_2", "c"), np.eye(4), {"b": (1, 2)})
     assert features.names == ("a", "b", "c")
     by_column = features.gather(np.array([[1.0, 2.0, 3.0, 4.0]]), ("a", "b_1", "b_2", "c"))
     assert by_column.tolist() == [[1.0, 5.0, 4.0]]

@@ -18,9 +18,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 import texplainer as tx
-from texplainer import frames
 from texplainer.errors import InputError, ModelError
-from texplainer.prediction import adapt
+from texplainer.models.predictor import adapt
+from texplainer.tables import schema as frames
 
 X2, Y2 = make_classification(300, 5, random_state=0)
 X3, Y3 = make_classification(300, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
@@ -48,12 +48,12 @@ def both(p):
 
 def test_sklearn_binary_multiclass_regression_multioutput():
     binary = LogisticRegression().fit(X2, Y2)
-    check(binary, X2, binary.predict_proba(X2))
+    check(binary, X2, binary.predict_proba(X2), scale="probability")
     z = binary.decision_function(X2)
     check(binary, X2, np.column_stack([-z, z]), scale="margin")
     multi = LogisticRegression(max_iter=500).fit(X3, Y3)
-    check(multi, X3, multi.predict_proba(X3))
-    check(multi, X3, multi.decision_function(X3), scale="margin")
+    check(multi, X3, multi.predict_proba(X3), scale="probability")
+    check(multi, X3, multi.decision_function(X3), scale="raw")
     line = LinearRegression().fit(XR, YR)
     check(line, XR, line.predict(XR)[:, None])
     two = LinearRegression().fit(XR, np.column_stack([YR, -YR]))
@@ -91,7 +91,7 @@ def test_pipeline_with_column_transformer_explains_the_raw_columns():
     table["f"] = np.where(X2[:, 0] > 0, "hi", "lo")
     prepare = ColumnTransformer([("n", StandardScaler(), list("abcde")), ("c", OneHotEncoder(), ["f"])])
     model = make_pipeline(prepare, LogisticRegression()).fit(table, Y2)
-    predictor = check(model, table, model.predict_proba(table))
+    predictor = check(model, table, model.predict_proba(table), scale="probability")
     assert predictor.schema.names == tuple("abcdef")
 
 
@@ -100,30 +100,35 @@ def test_pipeline_with_column_transformer_explains_the_raw_columns():
 def test_no_feature_name_warning_reaches_the_user(named_fit, named_use):
     table = pd.DataFrame(X2, columns=list("abcde"))
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table if named_fit else X2, Y2)
-    check(model, table if named_use else X2, model.predict_proba(table if named_fit else X2))
+    check(
+        model,
+        table if named_use else X2,
+        model.predict_proba(table if named_fit else X2),
+        scale="probability",
+    )
 
 
 def test_xgboost_both_interfaces():
     import xgboost as xgb
 
     model = xgb.XGBClassifier(n_estimators=20, max_depth=3).fit(X2, Y2)
-    predictor = check(model, X2, model.predict_proba(X2))
+    predictor = check(model, X2, model.predict_proba(X2), scale="probability")
     assert predictor.kind == "xgboost" and predictor.dtype == np.float32
     z = model.predict(X2, output_margin=True)
     check(model, X2, np.column_stack([-z, z]), scale="margin")
     booster = model.get_booster()
-    check(booster, X2, both(booster.predict(xgb.DMatrix(X2))))
+    check(booster, X2, both(booster.predict(xgb.DMatrix(X2))), scale="probability")
     multi = xgb.XGBClassifier(n_estimators=20, max_depth=3).fit(X3, Y3)
-    check(multi, X3, multi.predict_proba(X3))
-    check(multi.get_booster(), X3, multi.predict_proba(X3))
-    check(multi, X3, multi.predict(X3, output_margin=True), scale="margin")
+    check(multi, X3, multi.predict_proba(X3), scale="probability")
+    check(multi.get_booster(), X3, multi.predict_proba(X3), scale="probability")
+    check(multi, X3, multi.predict(X3, output_margin=True), scale="raw")
     regressor = xgb.XGBRegressor(n_estimators=20, max_depth=3).fit(XR, YR)
     check(regressor, XR, regressor.predict(XR)[:, None])
     table = pd.DataFrame(X2, columns=list("abcde"))
     named = xgb.XGBClassifier(n_estimators=5).fit(table, Y2)
-    check(named, table, named.predict_proba(table))
-    check(named.get_booster(), table, named.predict_proba(table))
-    check(named.get_booster(), X2, named.predict_proba(table))
+    check(named, table, named.predict_proba(table), scale="probability")
+    check(named.get_booster(), table, named.predict_proba(table), scale="probability")
+    check(named.get_booster(), X2, named.predict_proba(table), scale="probability")
 
 
 def test_lightgbm_both_interfaces():
@@ -131,20 +136,20 @@ def test_lightgbm_both_interfaces():
 
     quiet = {"n_estimators": 20, "verbose": -1, "n_jobs": 1}
     model = lgb.LGBMClassifier(**quiet).fit(X2, Y2)
-    check(model, X2, model.predict_proba(X2))
+    check(model, X2, model.predict_proba(X2), scale="probability")
     z = model.predict(X2, raw_score=True)
     check(model, X2, np.column_stack([-z, z]), scale="margin")
-    check(model.booster_, X2, model.predict_proba(X2))
+    check(model.booster_, X2, model.predict_proba(X2), scale="probability")
     multi = lgb.LGBMClassifier(**quiet).fit(X3, Y3)
-    check(multi, X3, multi.predict_proba(X3))
-    check(multi.booster_, X3, multi.predict_proba(X3))
+    check(multi, X3, multi.predict_proba(X3), scale="probability")
+    check(multi.booster_, X3, multi.predict_proba(X3), scale="probability")
     regressor = lgb.LGBMRegressor(**quiet).fit(XR, YR)
     check(regressor, XR, regressor.predict(XR)[:, None])
     check(regressor.booster_, XR, regressor.predict(XR)[:, None])
     table = pd.DataFrame(X2, columns=list("abcde"))
     named = lgb.LGBMClassifier(**quiet).fit(table, Y2)
-    check(named, table, named.predict_proba(table))
-    check(named, X2, named.predict_proba(table))
+    check(named, table, named.predict_proba(table), scale="probability")
+    check(named, X2, named.predict_proba(table), scale="probability")
 
 
 def test_catboost():
@@ -152,11 +157,11 @@ def test_catboost():
 
     quiet = {"iterations": 20, "verbose": False, "allow_writing_files": False, "thread_count": 1}
     model = CatBoostClassifier(**quiet).fit(X2, Y2)
-    check(model, X2, model.predict_proba(X2))
+    check(model, X2, model.predict_proba(X2), scale="probability")
     z = model.predict(X2, prediction_type="RawFormulaVal")
     check(model, X2, np.column_stack([-z, z]), scale="margin")
     multi = CatBoostClassifier(**quiet).fit(X3, Y3)
-    check(multi, X3, multi.predict_proba(X3))
+    check(multi, X3, multi.predict_proba(X3), scale="probability")
     regressor = CatBoostRegressor(**quiet).fit(XR, YR)
     check(regressor, XR, regressor.predict(XR)[:, None])
     with pytest.raises(InputError, match="not fitted"):

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from texplainer import benchmark
-from texplainer.benchmark import results
-from texplainer.benchmark.plan import EXPLAINERS, QUICK, plan
+from texplainer import paper
 from texplainer.errors import InputError
+from texplainer.paper import results
+from texplainer.paper.experiments import plan
+from texplainer.paper.plan import QUICK
 
 pytest.importorskip("shap")
 pytest.importorskip("lime")
@@ -46,12 +47,12 @@ def networks(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
 def in_process(out: Path, cache: Path, names: tuple[str, ...], **options: int) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXPLAINER_CACHE", str(cache))
-        assert benchmark.main(names, quick=True, out=out, tell=lambda _: None, **options) == 0  # type: ignore[arg-type]
+        assert paper.run_benchmark(names, quick=True, out=out, tell=lambda _: None, **options) == 0  # type: ignore[arg-type]
     return out
 
 
 def start(out: Path, cache: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "texplainer.benchmark", *TREES, "--quick", "--out", str(out), *options]
+    command = [sys.executable, "-m", "texplainer.paper", *TREES, "--quick", "--out", str(out), *options]
     environment = {**os.environ, "TEXPLAINER_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -68,9 +69,8 @@ def test_every_run_is_finished_and_carries_the_hash_the_code_computes(networks: 
         record = json.loads((networks / f"{run.name}.json").read_text())
         assert record["hash"] == run.hash
         assert not record.get("skipped"), run.name
-        loaded = results.load(run.name, networks)
-        wanted = EXPLAINERS[run.experiment.kind, run.experiment.trees]
-        assert set(wanted) <= {explainer for explainer, _ in loaded.scores}
+        loaded = results.read_run(run.name, networks)
+        assert set(run.experiment.lines) <= {explainer for explainer, _ in loaded.scores}
     page = networks.with_name("quick.md").read_text()
     assert all(f"`{name}`" in page for name in NETWORKS[:2]) and "boxplots.svg" in page
     assert networks.with_name("quick.html").read_text().startswith("<!doctype html>")
@@ -129,20 +129,20 @@ def test_nothing_is_left_to_do_the_second_time(
 ) -> None:
     said: list[str] = []
     monkeypatch.setenv("TEXPLAINER_CACHE", str(cache))
-    assert benchmark.main(TREES, quick=True, out=whole, tell=said.append) == 0
+    assert paper.run_benchmark(TREES, quick=True, out=whole, tell=said.append) == 0
     assert said[0] == f"{len(plan(TREES, QUICK))} of {len(plan(TREES, QUICK))} runs are finished, 0 to do"
 
 
 def test_list_shows_every_experiment_with_its_state(whole: Path) -> None:
     said: list[str] = []
-    assert benchmark.main(list=True, quick=True, out=whole, tell=said.append) == 0
-    assert len(said) == len(benchmark.EXPERIMENTS)
+    assert paper.run_benchmark(list=True, quick=True, out=whole, tell=said.append) == 0
+    assert len(said) == len(paper.EXPERIMENTS)
     states = {line.split()[0]: line for line in said}
     assert states["xrfc_4ft"].endswith("finished") and "0 of 1" in states["running_time"]
 
 
 def test_running_time_is_measured(networks: Path) -> None:
-    result = results.load("running_time", networks)
+    result = results.read_run("running_time", networks)
     for times in result.scores.values():
         assert len(times) == len(QUICK.tasks) and 0 < times[0] < times[1]
     assert "ratio to T-Explainer" in networks.with_name("quick.md").read_text()
@@ -154,14 +154,60 @@ def test_missing_data_is_said_and_forgiven_only_for_all(
     monkeypatch.delenv("TEXPLAINER_DATA", raising=False)
     monkeypatch.setenv("TEXPLAINER_CACHE", str(tmp_path))
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(benchmark, "plan", lambda names, sizes: plan(["3hnn_hel"], sizes))
+    monkeypatch.setattr(paper, "plan", lambda names, sizes: plan(["3hnn_hel"], sizes))
     monkeypatch.setattr("texplainer.datasets.store.TIMEOUT", 0.001)  # no connection is made that fast
     for options, failed in ({"all": True}, 0), ({"names": ["3hnn_hel"]}, 1):
         said: list[str] = []
-        assert benchmark.main(**options, quick=True, out=tmp_path / "quick", tell=said.append) == failed  # type: ignore[arg-type]
+        assert paper.run_benchmark(**options, quick=True, out=tmp_path / "quick", tell=said.append) == failed  # type: ignore[arg-type]
         assert "3hnn_hel: skipped: data set 'heloc' is not in the cache" in said[1]
 
 
 def test_nothing_named_is_an_error() -> None:
     with pytest.raises(InputError, match="no experiment named"):
-        benchmark.main()
+        paper.run_benchmark()
+
+
+# The wide evaluation. --------------------------------------------------------------------------------------
+
+WIDE = ("wine_network_0", "wine_boosted_0", "diabetes_linear_0", "diabetes_svm_0", "gated_ramps_0")
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
+    """A quick run of some of the wide evaluation."""
+    out = tmp_path_factory.mktemp("wide") / "quick"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXPLAINER_CACHE", str(cache))
+        assert paper.run_benchmark(WIDE, wide=True, quick=True, out=out, tell=lambda _: None) == 0
+    return out
+
+
+def test_the_wide_evaluation_writes_one_page_per_question(wide: Path) -> None:
+    for name in WIDE:
+        assert json.loads((wide / f"{name}.json").read_text())["hash"]
+    for page, reading in (("slopes", "local"), ("shares", "shares"), ("effects", "effect")):
+        text = wide.with_name(f"{page}.md").read_text()
+        assert "has the lowest average rank" in text.split("\n\n")[1]  # what is best, in the first lines
+        assert f"T-Explainer {reading} costs" in text and "critical difference" in text
+        for figure in ("critical_0", "cost", "stability"):
+            assert (wide / f"{page}_{figure}.svg").is_file() and f"{page}_{figure}.svg" in text
+        assert wide.with_name(f"{page}.html").read_text().count("<svg") >= 3
+
+
+def test_the_wide_evaluation_goes_on_where_it_stopped(wide: Path, cache: Path) -> None:
+    pages = {path.name: path.read_bytes() for path in wide.parent.glob("*.md")}
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXPLAINER_CACHE", str(cache))
+        assert paper.run_benchmark(WIDE, wide=True, quick=True, out=wide, tell=said.append) == 0
+    assert said[0] == f"{len(WIDE)} of {len(WIDE)} runs are finished, 0 to do"
+    assert pages == {path.name: path.read_bytes() for path in wide.parent.glob("*.md")}
+
+
+def test_the_same_seed_gives_the_same_scores(wide: Path) -> None:
+    from texplainer.paper.plan import WIDE_QUICK
+    from texplainer.paper.runs import execute
+    from texplainer.paper.wide.experiments import wide_plan
+
+    again = execute(wide_plan(["gated_ramps_0"], WIDE_QUICK)[0])
+    assert results.to_csv(again.scores) == (wide / "gated_ramps_0.csv").read_text()

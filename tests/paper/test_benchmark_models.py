@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from texplainer import datasets
-from texplainer.benchmark import models
 from texplainer.errors import InputError
+from texplainer.paper import models
 
 
 @pytest.mark.parametrize("name", models.RECIPES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -11,33 +12,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texplainer.benchmark import page, ranks, results, tables
-from texplainer.benchmark.plan import (
-    CONTROLS,
-    EXPERIMENTS,
-    FULL,
-    METRICS,
-    PAPER_ROWS,
-    QUICK,
-    Run,
-    configuration_hash,
-    plan,
-)
-from texplainer.benchmark.results import Result
 from texplainer.errors import InputError
+from texplainer.paper import ranks, results, statistics, tables
+from texplainer.paper.experiments import EXPERIMENTS, plan
+from texplainer.paper.lines import AUTHORS, LINES, PRINTED, WIDE_LINES, question_of
+from texplainer.paper.pages import document, paper
+from texplainer.paper.plan import CONTROL_LINES, FULL, METRICS_OF, QUICK, WIDE_FULL, Run, configuration_hash
+from texplainer.paper.ranks import PAPER_ROWS
+from texplainer.paper.results import Result
+from texplainer.paper.wide import blocks
+from texplainer.paper.wide.experiments import WIDE_DATASETS, wide_plan
+
+PARTS = {"ris": ("max", "mean"), "ros": ("max", "mean"), "res": ("max",), "lap": ("mean",)}
 
 
-def handmade(name: str, **numbers: float) -> Result:
-    """A result in which explainer `name` scores `number` on every score of its run, in each of three rows."""
+def parts_of(metric: str, k: tuple[int, ...]) -> tuple[str, ...]:
+    if metric.startswith(("pgi", "pgu")) and metric != "pgu_openxai":
+        return tuple(str(one) for one in k)
+    if "norm" in metric:
+        return ("median",)
+    return PARTS.get(metric.removesuffix("_skipped"), ("",))
+
+
+def handmade(name: str, numbers: dict[str, float] | None = None) -> Result:
+    """A result in which an explainer scores its number on every score of its run, in each of three rows."""
     run = plan([name], QUICK)[0]
     scores: dict[tuple[str, str], np.ndarray] = {}
-    for explainer in (*run.explainers, *CONTROLS):
-        base = numbers.get(explainer.replace(" ", "_").replace("-", "_"), 9.0)
-        for metric in METRICS[run.experiment.kind]:
-            parts = {"ris": ("max", "mean"), "ros": ("max", "mean"), "res": ("max",)}.get(metric)
-            if metric.startswith(("pgi", "pgu")):
-                parts = tuple(str(k) for k in run.experiment.k)
-            for part in parts or ("median",) if "norm" in metric else parts or ("",):
+    for explainer in (*run.experiment.lines, *CONTROL_LINES):
+        base = (numbers or {}).get(explainer, 9.0)
+        for metric in METRICS_OF[run.experiment.kind]:
+            for part in parts_of(metric, run.experiment.k):
                 scores[explainer, f"{metric}/{part}".rstrip("/")] = np.full(3, base)
     record = {
         "configuration": run.configuration,
@@ -99,7 +103,7 @@ def test_scores_survive_the_file(values: list[float]) -> None:
 def test_a_run_is_finished_only_if_whole_and_of_this_configuration(tmp_path: Path) -> None:
     run = plan(["3hnn_20ft"], QUICK)[0]
     assert not results.finished(run, tmp_path)
-    results.save(handmade("3hnn_20ft"), tmp_path)
+    results.write_result(handmade("3hnn_20ft"), tmp_path)
     assert results.finished(run, tmp_path)
     assert not results.finished(plan(["3hnn_20ft"], FULL)[0], tmp_path)
     record = json.loads((tmp_path / "3hnn_20ft.json").read_text())
@@ -110,24 +114,31 @@ def test_a_run_is_finished_only_if_whole_and_of_this_configuration(tmp_path: Pat
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["3hnn_20ft.csv", "3hnn_20ft.json"]
 
 
-COMMITTED = Path(__file__).parents[1] / "docs" / "results" / "paper"
+COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "paper"
 
 
-@pytest.mark.parametrize("run", plan((), FULL), ids=lambda run: run.name)
-def test_the_committed_results_are_those_of_this_code(run: Run) -> None:
+def test_the_committed_results_are_those_of_this_code_or_the_page_says_which_code_made_them() -> None:
     """A change of the configuration without a new full run must not go unnoticed."""
-    assert results.finished(run, COMMITTED), (
-        "run `texplainer bench --all -o docs/results/paper` and commit it"
-    )
-    assert json.loads((COMMITTED / f"{run.name}.json").read_text())["hash"] == run.hash
-
-
-def test_the_committed_page_is_made_of_the_committed_results(tmp_path: Path) -> None:
+    page = COMMITTED.with_name("paper.md").read_text()
+    old = [run.name for run in plan((), FULL) if not results.finished(run, COMMITTED)]
+    if old:
+        assert "**Measured with version" in page[:1000], (
+            "run `texplainer bench --all --jobs 2 -o docs/results/paper` and commit it, or say on the page "
+            "with which version it was measured"
+        )
+        return
     runs = plan((), FULL)
-    blocks = list(page.content(runs, [results.load(run.name, COMMITTED) for run in runs], {}))
-    made = page.as_markdown(blocks, tmp_path)
-    committed = COMMITTED.with_name("paper.md").read_text()
-    assert committed.startswith(made[: made.index("## Stability tables")])
+    content = list(paper.content(runs, [results.read_run(run.name, COMMITTED) for run in runs], {}))
+    made = document.as_markdown(content, COMMITTED.parent)
+    assert page.startswith(made[: made.index("## Stability tables")])
+
+
+@pytest.mark.parametrize("path", sorted(COMMITTED.glob("*.json")), ids=lambda path: path.stem)
+def test_committed_results_are_whole(path: Path) -> None:
+    record = json.loads(path.read_text())
+    assert record["hash"] == configuration_hash(record["configuration"])
+    digest = hashlib.sha256(path.with_suffix(".csv").read_bytes()).hexdigest()
+    assert digest == record["scores_sha256"]
 
 
 def test_a_killed_save_leaves_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +158,7 @@ def test_a_killed_save_leaves_no_finished_run(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Path, "write_text", write_text)
     with pytest.raises(Killed):
-        results.save(handmade("3hnn_20ft"), tmp_path)
+        results.write_result(handmade("3hnn_20ft"), tmp_path)
     monkeypatch.undo()
     assert not results.finished(plan(["3hnn_20ft"], QUICK)[0], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["3hnn_20ft.csv"]
@@ -172,18 +183,33 @@ def test_paper_figures_are_read_cell_by_cell() -> None:
             assert all(len(row) == len(table["columns"]) for row in table["rows"].values())
 
 
-def test_grid_puts_the_papers_figures_beside_ours() -> None:
-    grid = tables.grids(handmade("3hnn_20ft", T_Explainer=1.5, constant=0.0))[0]
-    line = next(line for line in grid.lines if line.explainer == "T-Explainer")
-    assert line.ours[:2] == (1.5, 1.5) and line.paper[:2] == (717.0, 26.2)
-    header, body = tables.layout(grid)
-    assert header[:5] == ["Explainer", "RIS max ↓", "paper", "RIS mean ↓", "paper"]
-    assert body[0][:5] == ["T-Explainer", "**1.5**", "717", "**1.5**", "26.2"]
-    assert next(row for row in body if row[0] == "*constant*")[:3] == [
-        "*constant*",
-        "0",
-        "–",
-    ]  # stable, not best
+def test_grid_puts_the_papers_figures_beside_the_papers_method() -> None:
+    numbers = {"T-Explainer local": 1.5, PRINTED: 3.0, AUTHORS: 4.0, "constant": 0.0}
+    grid = tables.grids(handmade("3hnn_20ft", numbers))[0]
+    lines = {line.explainer: line for line in grid.lines}
+    labels = [column.label for column in grid.columns]
+    clipped, skipped = labels.index("RIS mean"), labels.index("RIS mean, zeros skipped")
+    assert lines[PRINTED].paper[clipped] == 26.2 and lines[PRINTED].paper[skipped] is None
+    assert lines[AUTHORS].paper[clipped] is None and lines[AUTHORS].paper[skipped] == 26.2
+    assert set(lines["T-Explainer local"].paper) == {None}  # our own method is not the paper's
+    header, body = tables.grid_cells(grid)
+    assert header[:4] == ["Explainer", "answers", "RIS max ↓", "paper"]
+    assert body[0][:4] == ["T-Explainer local", "slope", "**1.5**", "–"]
+    control = next(row for row in body if row[0] == "*constant*")
+    assert control[:4] == ["*constant*", "", "0", "–"]  # stable, not best
+
+
+def test_cells_carry_bootstrap_intervals_over_rows() -> None:
+    result = handmade("3hnn_20ft")
+    scores = dict(result.scores)
+    scores["LIME", "ris/mean"] = np.array([1.0, 2.0, 3.0])
+    column = next(c for c in tables.stability_columns() if c.label == "RIS mean")
+    changed = Result(result.name, scores, result.record)
+    low, high = tables.interval_of(changed, "LIME", column) or (0.0, 0.0)
+    assert 1.0 <= low < 2.0 < high <= 3.0
+    assert tables.interval_of(changed, "LIME", tables.stability_columns()[0]) is None  # a maximum has none
+    assert tables.with_interval(2.0, (low, high)).startswith("2 [")
+    assert tables.with_interval(2.0, (2.0, 2.0), best=True) == "**2**"
 
 
 def test_folds_are_those_of_the_paper_and_skip_the_undefined() -> None:
@@ -194,9 +220,9 @@ def test_folds_are_those_of_the_paper_and_skip_the_undefined() -> None:
     scores["SHAP", "ris/max"] = np.full(3, np.nan)
     changed = Result(result.name, scores, result.record)
     largest, mean = tables.stability_columns()[:2]
-    assert tables.fold(changed, "LIME", largest) == 5.0
-    assert tables.fold(changed, "LIME", mean) == 3.0
-    assert math.isnan(tables.fold(changed, "SHAP", largest))
+    assert tables.summarise_rows(changed, "LIME", largest) == 5.0
+    assert tables.summarise_rows(changed, "LIME", mean) == 3.0
+    assert math.isnan(tables.summarise_rows(changed, "SHAP", largest))
 
 
 @pytest.mark.parametrize(
@@ -212,11 +238,11 @@ def test_folds_are_those_of_the_paper_and_skip_the_undefined() -> None:
     ],
 )
 def test_numbers_are_written_as_in_the_paper(value: float | None, text: str) -> None:
-    assert tables.number(value) == text
+    assert tables.printed_number(value) == text
 
 
 def test_html_escapes_and_marks() -> None:
-    text = tables.to_html(["a<b"], [["**1**"], ["*Zero*"]])
+    text = document.to_html(["a<b"], [["**1**"], ["*Zero*"]])
     assert "<th>a&lt;b</th>" in text and "<td><b>1</b></td>" in text and "<td><i>Zero</i></td>" in text
 
 
@@ -227,46 +253,107 @@ def test_the_papers_own_average_ranks() -> None:
     """Known from its tables: 1.4 for mean RIS, 1.5 for mean ROS."""
     names = [e.name for e in EXPERIMENTS.values() if e.kind == "stability" and e.paper == e.name]
     made = [handmade(name) for name in names]
-    for criterion, expected in zip(ranks.CRITERIA, (1.4, 1.5), strict=False):
-        own = ranks.average_ranks([ranks.paper_scores(r, criterion) for r in made], "low")
+    for label, expected in (("RIS mean", 1.4), ("ROS mean", 1.5)):
+        own = ranks.printed_ranks(made, label)
         assert own["T-Explainer"] == pytest.approx(expected)
         assert set(own) == set(PAPER_ROWS)  # TreeSHAP counts as SHAP
 
 
+def test_the_papers_method_stands_beside_the_paper_and_ours_does_not() -> None:
+    made = handmade("3hnn_20ft", {PRINTED: 26.2, AUTHORS: 100.0, "T-Explainer local": 1.0})
+    assert ranks.beside_the_paper(made, ranks.RIS, "as printed")["T-Explainer"] == 26.2
+    assert ranks.beside_the_paper(made, ranks.RIS_SKIPPED, "authors' set-up")["T-Explainer"] == 100.0
+    assert set(ranks.beside_the_paper(made, ranks.RIS, "as printed")) == set(PAPER_ROWS)
+    printed, authors = ranks.headlines([made])[:2]
+    assert "as printed: average rank 6.00" in printed and "in 1 of 1 tables" in printed
+    assert "in 0 of 1 tables" in authors
+    _, body = ranks.reproduction_table([made])
+    assert body[0][:4] == ["3hnn_20ft", "26.2", "26.2 (1)", "100 (3.8)"]
+
+
 def test_ranks_share_ties_and_put_the_undefined_last() -> None:
-    assert ranks.ranked({"a": 2.0, "b": 1.0, "c": 2.0, "d": math.nan}, "low") == {
-        "b": 1,
-        "a": 2.5,
-        "c": 2.5,
-        "d": 4,
-    }
-    assert ranks.ranked({"a": 2.0, "b": 1.0}, "high") == {"a": 1, "b": 2}
+    found = statistics.ranked({"a": 2.0, "b": 1.0, "c": 2.0, "d": math.nan}, "low")
+    assert found == {"b": 1, "a": 2.5, "c": 2.5, "d": 4}
+    assert statistics.ranked({"a": 2.0, "b": 1.0}, "high") == {"a": 1, "b": 2}
 
 
-def test_controls_never_compete_and_losses_name_the_winner() -> None:
-    made = [handmade("3hnn_20ft", T_Explainer=2.0, LIME=1.0, constant=0.0)]
-    assert not set(ranks.scores(made[0], ranks.CRITERIA[0])) & set(CONTROLS)
-    _, body = ranks.losses(made)
-    assert ["3hnn_20ft", "RIS mean", "2 of 11", "2", "LIME", "1", "2.00"] in body
-    assert ranks.losses([handmade("3hnn_20ft", T_Explainer=0.5)])[1] == []
-
-
-def test_summary_counts_firsts_and_names_the_leader() -> None:
-    won, lost = handmade("3hnn_20ft", T_Explainer=0.5), handmade("3hnn_4ft", T_Explainer=2.0, LIME=1.0)
-    first, *_ = ranks.summary([won, lost])
-    assert first == (
-        "RIS mean: T-Explainer has average rank 1.50 and is first in 1 of 2 tables; "
-        "no explainer has a lower average rank."
+def test_rank_test_by_hand() -> None:
+    """Three explainers in the same order on five tables: Friedman 10, p = exp(-5); CD = 2.343 sqrt(3*4/30)."""
+    test = statistics.rank_test(
+        [{"a": 1.0, "b": 2.0, "c": 3.0, "d": 0.0}] * 4 + [{"a": 1.0, "b": 2.0, "c": 3.0}], "low"
     )
-    assert "the lowest average rank is that of LIME (1.00)" in ranks.summary([lost])[0]
+    assert test is not None and test.average == {"a": 1.0, "b": 2.0, "c": 3.0}  # d is not everywhere
+    assert test.p_value == pytest.approx(np.exp(-5)) and test.critical == pytest.approx(
+        2.343 * 0.4**0.5, abs=2e-3
+    )
+    assert test.first == "a" and test.beside("a") == ["b"] and test.beside("b") == ["a", "c"]
+    assert statistics.rank_test([{"a": 1.0, "b": 2.0}], "low") is None
+
+
+def test_wins_and_losses_by_hand() -> None:
+    rows = [{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}, {"a": 1.0, "b": 1.0}, {"b": 1.0}]
+    assert statistics.wins(rows, "low", "a", "b") == (1, 1, 1)
+    assert statistics.wins(rows, "high", "a", "b") == (1, 1, 1)
+
+
+def test_like_is_ranked_with_like_and_controls_never_compete() -> None:
+    made = [handmade(name, {"T-Explainer local": 2.0, "LIME continuous": 1.0, "constant": 0.0, "LIME": 0.5})
+            for name in ("3hnn_20ft", "3hnn_4ft")]  # fmt: skip
+    tests = ranks.question_tests(made, "slope")
+    assert tests["RIS mean"].first == "LIME continuous"
+    assert not set(tests["RIS mean"].average) & {*CONTROL_LINES, "LIME", "T-Explainer shares"}
+    assert "LIME" in ranks.question_tests(made, "effect")["RIS mean"].average  # effects meet all
+    header, body = ranks.losses(made[:1])
+    assert header[0] == "Reading"
+    slopes = [row for row in body if row[0] == "T-Explainer local" and row[2] == "RIS mean"]
+    assert slopes == [
+        ["T-Explainer local", "3hnn_20ft", "RIS mean", "2 of 8", "2", "LIME continuous", "1", "2.00"]
+    ]
+    _, cells = ranks.rank_table(tests)
+    assert cells[-1][1] == "8, 2"  # explainers and tables are on the page
 
 
 def test_rank_agreement_is_perfect_with_the_papers_own_order() -> None:
     theirs = tables.paper_table(EXPERIMENTS["3hnn_20ft"])
-    numbers = {name.replace(" ", "_").replace("-", "_"): row["RIS mean"] for name, row in theirs.items()}
-    _, body = ranks.agreement_table([handmade("3hnn_20ft", **numbers)])
+    ours = {name: row["RIS mean"] for name, line in LINES.items() if (row := theirs.get(line.paper))}
+    _, body = ranks.agreement_table([handmade("3hnn_20ft", ours)])
     assert body[0][1] == "+1.00"
-    assert len(theirs) == len(PAPER_ROWS)
+
+
+# The wide evaluation. ------------------------------------------------------------------------------------
+
+
+def test_the_wide_plan_is_wide() -> None:
+    runs = wide_plan((), WIDE_FULL)
+    assert len(WIDE_DATASETS) >= 14 and len({run.name for run in runs}) == len(runs)
+    assert {run.experiment.seed for run in runs} == {0, 1, 2}
+    assert len({run.experiment.model for run in runs}) == 6  # five kinds, and functions
+    assert (
+        len(wide_plan(["banknote"], WIDE_FULL)) == 15 and len(wide_plan(["banknote_svm_1"], WIDE_FULL)) == 1
+    )
+    with pytest.raises(InputError, match="unknown experiment 'nothing'"):
+        wide_plan(["nothing"], WIDE_FULL)
+
+
+def test_every_line_says_which_question_it_answers() -> None:
+    for names in WIDE_LINES.values():
+        assert all(question_of(name) in ("slope", "share", "effect") for name in names)
+    assert question_of("constant") == ""
+    assert {LINES[name].question for name in ("Gradient", "LIME continuous", AUTHORS)} == {"slope"}
+    assert {LINES[name].question for name in ("SHAP", "LIME", "DeepLIFT", "TreeSHAP")} == {"share"}
+
+
+def test_seeds_are_averaged_before_blocks_are_compared() -> None:
+    made = []
+    for run, value in zip(wide_plan(["wine_forest"], WIDE_FULL), (1.0, 2.0, 6.0), strict=True):
+        scores = {
+            (name, "local_rank/0.75"): np.full(3, value) for name in ("T-Explainer local", "LIME continuous")
+        }
+        scores["TreeSHAP", "local_rank/0.75"] = np.full(3, 1.0)
+        made.append(Result(run.name, scores, {"configuration": run.configuration, "skipped": {}}))
+    found = blocks.question_blocks(made, blocks.LOCALITY, "slope")
+    assert found == {"wine, forest": {"T-Explainer local": 3.0, "LIME continuous": 3.0}}
+    assert blocks.question_blocks(made, blocks.LOCALITY, "share") == {"wine, forest": {"SHAP": 1.0}}
 
 
 # The page. -----------------------------------------------------------------------------------------------
@@ -274,10 +361,10 @@ def test_rank_agreement_is_perfect_with_the_papers_own_order() -> None:
 
 def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> None:
     made = [
-        handmade(name, T_Explainer=2.0, LIME=1.0) for name in ("3hnn_20ft", "faith_3hnn_20ft", "xrfc_4ft")
+        handmade(name, {AUTHORS: 2.0, "LIME": 1.0}) for name in ("3hnn_20ft", "faith_3hnn_20ft", "xrfc_4ft")
     ]
     times = {
-        ("T-Explainer", "seconds"): np.array([1.0, 2.0]),
+        ("T-Explainer local", "seconds"): np.array([1.0, 2.0]),
         ("KernelSHAP", "seconds"): np.array([3.0, 8.0]),
     }
     clock = Result("running_time", times, {**handmade("running_time").record, "tasks": [1, 2]})
@@ -286,25 +373,21 @@ def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> Non
     ]
     out = tmp_path / "paper"
     for _ in range(2):
-        written = page.write_page(plan((), QUICK), [*made, clock, *boxes], out)
+        written = paper.write_page(plan((), QUICK), [*made, clock, *boxes], out)
         texts = [path.read_text() for path in written]
-        assert {path.name for path in written} == {
-            "paper.md",
-            "paper.html",
-            "boxplots.svg",
-            "running_time.svg",
-        }
+    assert {path.name for path in written} == {"paper.md", "paper.html", "boxplots.svg", "running_time.svg"}
     assert texts == [path.read_text() for path in written]
     markdown, html = texts[:2]
     for part in (
         "`3hnn_20ft`",
         "`faith_3hnn_20ft`",
-        "Average ranks",
+        "Average rank",
         "not first",
         "paper/boxplots.svg",
         "4.00",
     ):
         assert part in markdown
+    assert "with texplainer" in markdown  # which version measured it
     assert not any("<dc:date>" in text for text in texts)
     assert html.count("<svg") == 2 and "http" not in html.split("<svg")[0]
 

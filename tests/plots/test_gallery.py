@@ -9,7 +9,7 @@ import pytest
 
 from texplainer import plots
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,6 @@ def test_the_page_is_up_to_date(gallery):
 
 
 def test_every_plot_has_its_picture(gallery):
-    assert {draw.__name__ for draw in gallery.PICTURES} == set(plots.__all__)
+    assert {draw.__name__ for draw in gallery.PICTURES} >= set(plots.__all__)
     for draw in gallery.PICTURES:
         assert (ROOT / "docs" / "gallery" / f"{draw.__name__}.png").stat().st_size > 5000

@@ -1,6 +1,6 @@
 """Golden images: each plot drawn at the width of a phone must look as it did when somebody looked at it.
 
-`TEXPLAINER_GOLDEN=write pytest tests/test_plots_golden.py` draws them anew; look at them before committing.
+`TEXPLAINER_GOLDEN=write pytest tests/plots/test_golden.py` draws them anew; look at them before committing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from plot_subjects import categorical, made, searched
+from plot_subjects import categorical, gated, interacting, made, pictured, searched
 
 from texplainer import plots
 
@@ -28,12 +28,25 @@ SCORES = {
 
 PICTURES = {
     "waterfall": lambda ax: plots.waterfall(made(features=30)[3], ax=ax),
-    "waterfall_slopes": lambda ax: plots.waterfall(made(attribution="sensitivity")[0], ax=ax),
+    "waterfall_log_odds": lambda ax: plots.waterfall(
+        made(attribution="local", scale="margin", outputs=("1",))[0], ax=ax
+    ),
     "force": lambda ax: plots.force(made()[0], ax=ax),
     "bar": lambda ax: plots.bar(made(features=500), ax=ax),
     "bar_local": lambda ax: plots.bar(made()[3], ax=ax),
+    "bar_categories": lambda ax: plots.bar(categorical()[0], ax=ax),
+    "bar_effect": lambda ax: plots.bar(made(attribution="effect")[0], ax=ax),
+    "bar_classes": lambda ax: plots.bar(made(outputs=tuple("abcdef")), ax=ax),
+    "bar_cohorts": lambda ax: plots.bar(made().cohorts("age"), ax=ax),
+    "dependence": lambda ax: plots.dependence(gated(), "a", ax=ax),
+    "dependence_local": lambda ax: plots.dependence(made(attribution="local"), "income", colour="age", ax=ax),
+    "dependence_category": lambda ax: plots.dependence(categorical(200), "colour", ax=ax),
     "beeswarm": lambda ax: plots.beeswarm(made(rows=300), ax=ax),
+    "beeswarm_many": lambda ax: plots.beeswarm(made(rows=5000), ax=ax),
+    "image": lambda ax: plots.image(pictured()[0], ax=ax),
     "heatmap": lambda ax: plots.heatmap(made(rows=80), ax=ax),
+    "interactions": lambda ax: plots.interactions(interacting(), ax=ax),
+    "interactions_row": lambda ax: plots.interactions(interacting()[3], ax=ax),
     "scatter": lambda ax: plots.scatter(made(attribution="sensitivity"), "income", ax=ax),
     "decision": lambda ax: plots.decision(made(), ax=ax),
     "category_effects": lambda ax: plots.category_effects(categorical(), ax=ax),

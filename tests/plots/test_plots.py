@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -11,12 +13,12 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
-from plot_subjects import categorical, made, searched
+from plot_subjects import categorical, gated, interacting, loaded, made, searched
 
 from texplainer import plots
 from texplainer.errors import InputError
-from texplainer.plots import pick, style
-from texplainer.plots.beeswarm import pile, ranks, thin
+from texplainer.plots import interaction, style
+from texplainer.plots.explanations.beeswarm import pile, ranks, thin
 
 LOCAL = (plots.waterfall, plots.force)
 GLOBAL = (plots.bar, plots.beeswarm, plots.heatmap, plots.decision)
@@ -62,14 +64,57 @@ def test_waterfall_shows_what_the_sum_leaves_over():
     assert matplotlib.colors.same_color(ax.patches[-1].get_facecolor(), style.GREY)
 
 
-def test_waterfall_of_slopes_ends_at_the_surrogate_and_marks_the_prediction():
-    explanation = made(attribution="sensitivity")[0]
-    ax = plots.waterfall(explanation)
+@pytest.mark.parametrize("attribution", ["local", "effect", "sensitivity"])
+@pytest.mark.parametrize("draw", [plots.waterfall, plots.force])
+def test_stacks_draw_shares_whatever_the_reading_and_say_so(draw, attribution):
+    explanation = made(attribution=attribution)[0]
+    ax = draw(explanation)
     words = " ".join(text.get_text() for text in ax.texts)
-    end = float(explanation.base_values + explanation.values.sum())
-    assert f"E f + Σφ = {style.amount(end, False)}" in words
     assert f"f(x) = {style.amount(float(explanation.predictions), False)}" in words
-    assert "left over" not in " ".join(labels(ax))
+    assert ax.get_title(loc="left") == "shares of this row"
+    with pytest.raises(InputError, match=r"no explainer to ask for 'shares'.*attribution='shares'"):
+        draw(loaded(explanation))
+
+
+@pytest.mark.parametrize("draw", [plots.waterfall, plots.force, plots.decision])
+def test_stacks_of_log_odds_have_a_second_axis_in_probability(draw):
+    subject = made(scale="margin", outputs=("1",))[0]
+    (top,) = draw(subject).child_axes
+    for at, words in zip(top.get_xticks(), top.get_xticklabels(), strict=True):
+        assert 100 / (1 + np.exp(-at)) == pytest.approx(float(words.get_text().rstrip("%")))
+    assert len(top.get_xticks()) >= 2 and top.get_xlabel() == "probability"
+    assert draw(made()[0]).child_axes == []
+
+
+def test_axes_say_what_the_values_mean():
+    words = plots.bar(made(attribution="local", scale="margin", outputs=("1",))[0]).get_xlabel()
+    assert " ".join(words.split()) == "change of the log-odds of class 1 for one spread more"
+    ax = plots.bar(categorical()[0])
+    lines = ax.get_xlabel().split("\n")
+    assert lines[0].startswith("change of output for one spread more")
+    assert any(line.startswith("◆: output with this level") for line in lines)
+    assert {label.split(" = ")[0] for label in labels(ax)} == {"size", "◆ colour"}
+    assert "◆" not in plots.bar(categorical(attribution="shares")[0]).get_xlabel()
+
+
+def test_effects_are_sizes():
+    ax = plots.bar(made(attribution="effect")[0])
+    assert {matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches} == {style.AMOUNT.lower()}
+    assert not any(text.get_text().startswith("+") for text in ax.texts)
+    assert plots.heatmap(made(attribution="effect")).images[0].get_clim()[0] == 0
+
+
+def test_categories_have_no_low_and_high():
+    ax = plots.beeswarm(categorical())
+    dots = [c for c in ax.collections if len(c.get_offsets()) == 30]
+    colours = [len(np.unique(c.get_facecolors(), axis=0)) for c in dots]
+    assert sorted(colours)[0] == 1 and sorted(colours)[1] > 10
+    assert "categories in grey" in ax.get_title(loc="left")
+
+
+def test_rims_do_not_hide_the_colours_of_many_rows():
+    ax = plots.beeswarm(made(rows=5000))
+    assert all(np.max(c.get_linewidths()) == 0 for c in ax.collections if len(c.get_offsets()) == 2000)
 
 
 def test_bars_are_hatched_on_a_kink_and_carry_their_error():
@@ -115,6 +160,22 @@ def test_many_features_are_folded_without_loss(features):
     assert f"the other {features - 11}" in labels(plots.decision(explanation))
 
 
+def test_values_that_do_not_add_up_are_not_summed():
+    explanation = made(features=30, attribution="local")
+    for draw, subject in (
+        (plots.bar, explanation[0]),
+        (plots.bar, explanation),
+        (plots.beeswarm, explanation),
+    ):
+        ax = draw(subject)
+        assert len(labels(ax)) == 10 and not any("the other" in label for label in labels(ax))
+        assert "20 smaller features left out" in " ".join(ax.get_title(loc="left").split())
+    assert len(labels(plots.heatmap(explanation))) == 10
+    for subject in (made(features=30, outputs=("a", "b")), made(features=30).cohorts("age")):
+        words = plots.bar(subject).get_title(loc="left")
+        assert "20 smaller features left out" in " ".join(words.split())
+
+
 def test_force_arrows_are_as_long_as_the_values():
     explanation = made()[0]
     ax = plots.force(explanation)
@@ -157,7 +218,6 @@ def test_piles_keep_equal_values_apart():
     heights = pile(np.zeros(9), 1.0)
     assert len(np.unique(heights)) == 9 and np.abs(heights).max() <= 0.5
     np.testing.assert_array_equal(ranks(np.array([3.0, np.nan, 1.0, 2.0])), [1.0, np.nan, 0.0, 0.5])
-    np.testing.assert_array_equal(ranks(np.array(["b", None, "a"], dtype=object)), [1.0, np.nan, 0.0])
 
 
 def test_heatmap_sorts_rows_by_prediction_and_marks_fragile_ones():
@@ -170,9 +230,7 @@ def test_heatmap_sorts_rows_by_prediction_and_marks_fragile_ones():
     np.testing.assert_array_equal(marks.get_xdata(), np.nonzero(np.isin(order, [3, 23]))[0])
 
 
-@pytest.mark.parametrize(
-    ("attribution", "name"), [("contribution", "values"), ("sensitivity", "predictions")]
-)
+@pytest.mark.parametrize(("attribution", "name"), [("local", "predictions"), ("sensitivity", "predictions")])
 def test_scatter_draws_the_slope_through_each_point(attribution, name):
     explanation = made(attribution=attribution)
     ax = plots.scatter(explanation, "income")
@@ -184,6 +242,81 @@ def test_scatter_draws_the_slope_through_each_point(attribution, name):
     y = getattr(explanation, name)
     np.testing.assert_allclose(middle[:, 0], explanation.data[:, 1])
     np.testing.assert_allclose(middle[:, 1], y if y.ndim == 1 else y[:, 1])
+
+
+def test_dependence_colours_by_the_feature_that_interacts():
+    explanation = gated()
+    ax = plots.dependence(explanation, "a")
+    (points,) = [c for c in ax.collections if c.get_gid() == "points"]
+    np.testing.assert_allclose(
+        points.get_offsets(), np.column_stack([explanation.data[:, 0], explanation.values[:, 0]])
+    )
+    (bar,) = ax.child_axes
+    assert bar.get_ylabel() == "c"
+    np.testing.assert_allclose(points.get_facecolors(), style.LOW_HIGH(ranks(explanation.data[:, 2])))
+    assert plots.dependence(explanation, "a", colour="d").child_axes[0].get_ylabel() == "d"
+    assert plots.dependence(explanation, "a", colour=None).child_axes == []
+
+
+def test_the_interaction_found_may_be_a_category_and_none_is_found_by_chance():
+    random = np.random.default_rng(1)
+    x, sex, noise = random.normal(size=300), random.choice(["f", "m"], 300), random.normal(size=300)
+    others = {1: noise, 2: sex.astype(object)}
+    assert interaction.strongest(x * (sex == "f"), x, others) == 2
+    assert interaction.strongest(np.zeros(300), x, others) is None
+
+
+def test_dependence_of_slopes_and_of_a_category():
+    explanation = made(attribution="local")
+    (lines,) = [c for c in plots.dependence(explanation, "income").collections if c.get_gid() == "slopes"]
+    ends = np.array(lines.get_segments())
+    np.testing.assert_allclose(np.diff(ends[:, :, 1])[:, 0] / np.diff(ends[:, :, 0])[:, 0], -0.5)
+    ax = plots.dependence(categorical(), "colour")
+    (points,) = [c for c in ax.collections if c.get_gid() == "points"]
+    x = np.asarray(points.get_offsets())[:, 0]
+    assert len(np.unique(x)) == 30 and np.abs(x - np.round(x)).max() <= 0.25
+    levels = [label.get_text() for label in ax.get_xticklabels()]
+    assert [levels[i] for i in np.round(x).astype(int)] == list(categorical().data[:, 1])
+    legend = plots.dependence(categorical(), "size", colour="colour").get_legend()
+    assert {text.get_text() for text in legend.get_texts()} == {"red", "green", "<b>blue</b>"}
+
+
+def test_bars_of_classes_are_stacked():
+    explanation = made(outputs=("a", "b", "c"))
+    ax = plots.bar(explanation)
+    size = np.abs(explanation.values).mean(axis=0)  # (features, outputs)
+    order = np.argsort(-size.sum(axis=1), kind="stable")
+    np.testing.assert_allclose(widths(ax).reshape(3, 6), size[order].T[::-1])  # the greatest class first
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["c", "b", "a"]
+    starts = np.array([bar.get_x() for bar in ax.patches]).reshape(3, 6)
+    np.testing.assert_allclose(starts[2], size[order][:, 1:].sum(axis=1))
+    many = plots.bar(made(outputs=tuple(f"c{i}" for i in range(12))))
+    assert [text.get_text() for text in many.get_legend().get_texts()][-1] == "the other 5"
+
+
+def test_bars_of_cohorts_stand_side_by_side():
+    explanation = made()
+    groups = explanation.cohorts(explanation.data[:, 0] > 0)
+    ax = plots.bar(groups)
+    for name, one in groups.items():
+        drawn = {round(bar.get_y()): bar.get_width() for bar in ax.patches if bar.get_gid() == name}
+        np.testing.assert_allclose(sorted(drawn.values()), np.sort(np.abs(one.values).mean(axis=0)))
+    with pytest.raises(InputError, match="nothing to draw"):
+        plots.bar({})
+    with pytest.raises(InputError, match="40 cohorts cannot be told apart"):
+        plots.bar(explanation.cohorts(np.arange(40)))
+
+
+def test_features_are_chosen_and_sorted():
+    explanation = made()
+    chosen = ["доход", "age"]
+    ax = plots.bar(explanation, features=chosen)
+    assert labels(ax) == chosen
+    np.testing.assert_allclose(widths(ax), np.abs(explanation.values).mean(axis=0)[[3, 0]])
+    assert [label.split(" = ")[0] for label in labels(plots.bar(explanation[0], features=chosen))] == chosen
+    assert labels(plots.bar(made(outputs=("a", "b")), features=chosen)) == chosen
+    with pytest.raises(InputError, match="'x' is not in the explanation"):
+        plots.bar(explanation, features=["x"])
 
 
 def test_decision_paths_lead_from_base_to_prediction():
@@ -306,7 +439,81 @@ def test_numbers_and_names_for_people():
     assert style.shorten("abcdefghij", 7) == "abcd…ij" and len(style.shorten("é" * 99)) == style.NAME_LENGTH
 
 
-def test_errors_carry_over_only_where_the_value_is_a_multiple_of_the_gradient():
-    explanation = made()
-    np.testing.assert_allclose(pick.value_errors(explanation)[:, :, 0], 0.1 * np.abs(explanation.values))
-    assert np.isnan(pick.value_errors(made(attribution="integrated"))).all()
+# ---------------------------------------------------------------- choices of features and colours
+
+
+@pytest.mark.parametrize("draw", [plots.bar, plots.beeswarm, plots.heatmap])
+def test_features_are_drawn_as_chosen(draw):
+    ax = draw(made(rows=30), features=["доход", "age"])
+    words = [label.get_text() for label in ax.get_yticklabels()]
+    assert words == ["доход", "age"]
+
+
+@pytest.mark.parametrize("draw", [plots.bar, plots.beeswarm, plots.heatmap])
+@pytest.mark.parametrize(("features", "words"), [(["nothing"], "'nothing'"), ([], "features is empty")])
+def test_features_that_are_not_there_are_refused(draw, features, words):
+    with pytest.raises(InputError, match=words):
+        draw(made(rows=30), features=features)
+
+
+def test_colours_are_those_asked_for():
+    one = plots.bar(made()[3], colours=("#112233", "#445566"))
+    assert {matplotlib.colors.to_hex(bar.get_facecolor()) for bar in one.patches} == {"#112233", "#445566"}
+    many = plots.bar(made(rows=30), colours="#112233")
+    assert {matplotlib.colors.to_hex(bar.get_facecolor()) for bar in many.patches} == {"#112233"}
+    classes = plots.bar(made(outputs=("a", "b")), colours=["#112233"])
+    assert matplotlib.colors.to_hex(classes.patches[0].get_facecolor()) == "#112233"
+    assert plots.heatmap(made(rows=30), colours="viridis").images[0].get_cmap().name == "viridis"
+    dots = plots.beeswarm(made(rows=30), colours=["#000000", "#ffffff"]).collections[0].get_facecolor()
+    assert np.ptp(dots[:, :3], axis=1).max() < 1e-9  # greys
+
+
+def test_a_swarm_of_categories_alone_has_no_low_and_high():
+    explanation = categorical(rows=50)
+    ax = plots.beeswarm(explanation, features=["colour"])
+    assert len({tuple(colour) for colour in ax.collections[0].get_facecolor()}) == 1
+    assert ax.child_axes == []
+    assert plots.beeswarm(explanation).child_axes != []
+
+
+@pytest.mark.parametrize("draw", [plots.bar, plots.beeswarm, plots.heatmap])
+def test_two_hundred_long_names_do_not_overlap(draw):
+    names = tuple(f"{j}_a_feature_with_a_name_that_does_not_end_soon" for j in range(200))
+    ax = draw(made(rows=30, features=200, names=names), features=range(200))
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_text()]
+    boxes.sort(key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+
+
+def test_cohorts_of_a_long_name_are_told_apart():
+    long = "a_feature_with_a_name_that_does_not_end_soon"
+    ax = plots.bar({f"{long} ≤ -0.02124": made(rows=30), f"{long} > -0.02124": made(rows=30)})
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(set(words)) == len(words) == 2
+    assert all(len(word) < 36 for word in words)
+
+
+@pytest.mark.parametrize("features", [5, 30, 200])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_interactions_of_any_size_are_drawn(features, rows):
+    found = interacting(rows, features)
+    ax = plots.interactions(found, most=40)
+    ax.figure.canvas.draw()
+    for labels in (ax.get_xticklabels(), ax.get_yticklabels()):
+        boxes = sorted(
+            ((b.x0, b.x1) if labels[0] is ax.get_xticklabels()[0] else (b.y0, b.y1))
+            for b in (label.get_window_extent() for label in labels)
+        )
+        assert all(low[1] <= high[0] + 1.5 for low, high in pairwise(boxes))
+
+
+def test_interactions_of_several_outputs_are_refused_and_none_are_said():
+    with pytest.raises(InputError, match=r"2 outputs.*interactions\[\.\.\., 'a'\]"):
+        plots.interactions(interacting(outputs=("a", "b")))
+    nothing = interacting()
+    nothing.arrays["values"][:] = 0.0
+    figure = plots.interactions(nothing).figure
+    assert "no two features interact" in [text.get_text() for ax in figure.axes for text in ax.texts]
+    nothing.arrays["values"][:] = np.nan
+    assert plots.interactions(nothing).texts[0].get_text() == "no row could be explained"

@@ -7,8 +7,8 @@ import json
 import chromium
 import numpy as np
 import pytest
+from page_subjects import EVIL, evaluation
 from plot_subjects import categorical, made
-from test_report import EVIL, evaluation
 
 from texplainer import report
 
@@ -39,14 +39,16 @@ def opened(browser, tmp_path):
     assert page.run("window.hacked") is None
 
 
-def bars(page, holder):
-    script = f"[...document.querySelectorAll('{holder} .bar')].map(b => [Number(b.dataset.value), b.getBoundingClientRect().width])"
+def bars(page, holder, reading=0):
+    """The bars of the charts of one kind: of the first reading, or of the one beside it."""
+    script = f"[...document.querySelectorAll('{holder}')[{reading}].querySelectorAll('.bar')].map(b => [Number(b.dataset.value), b.getBoundingClientRect().width])"
     return np.array(page.run(script))
 
 
 def test_it_draws_the_numbers(opened):
     page, explanation, _ = opened
-    found = bars(page, ".bars")
+    found = bars(page, ".bars", 1)
+    np.testing.assert_allclose(bars(page, ".bars")[:, 0], 1 / np.arange(1, 7), rtol=1e-6)  # local
     mean = np.sort(np.abs(explanation[..., "yes"].values).mean(axis=0))[::-1]
     np.testing.assert_allclose(found[:, 0], mean, rtol=1e-6)
     np.testing.assert_allclose(found[:, 1] / found[0, 1], mean / mean[0], atol=0.02)
@@ -57,7 +59,7 @@ def test_hovering_a_bar_shows_its_value(opened):
     page, explanation, _ = opened
     page.hover(".row .bar-row")
     words = page.until("document.querySelector('#tip.shown') && document.querySelector('#tip').textContent")
-    row = explanation[..., "yes"][0]
+    row = explanation.sibling("local")[..., "yes"][0]
     strongest = int(np.argmax(np.abs(row.values)))
     assert words.startswith(explanation.feature_names[strongest]) and "slope" in words
 
@@ -91,14 +93,14 @@ def test_picking_a_row_and_an_output_redraws_the_waterfall(opened):
     page, explanation, _ = opened
     page.run(f"{ROWS}[3].click()")
     chips = page.run("document.querySelector('.row').parentNode.querySelector('.chip').textContent")
-    assert chips == "fragile: kink in 'age'"
+    assert chips == "fragile, wobble 32%: kink in 'age'"
     np.testing.assert_allclose(
-        bars(page, ".row")[:, 0], sorted(explanation.values[3, :, 0], key=abs, reverse=True), rtol=1e-5
+        bars(page, ".row", 1)[:, 0], sorted(explanation.values[3, :, 0], key=abs, reverse=True), rtol=1e-5
     )
     picker = "document.querySelector('select[aria-label=output]')"
     page.run(f"{picker}.selectedIndex = 1; {picker}.dispatchEvent(new Event('change'))")
     np.testing.assert_allclose(
-        bars(page, ".row")[:, 0], sorted(explanation.values[3, :, 1], key=abs, reverse=True), rtol=1e-5
+        bars(page, ".row", 1)[:, 0], sorted(explanation.values[3, :, 1], key=abs, reverse=True), rtol=1e-5
     )
 
 
@@ -149,7 +151,35 @@ def test_text_columns_and_undefined_rows_are_shown(browser, tmp_path):
     page.run(
         "document.querySelectorAll('section.explanation')[1].querySelectorAll('tbody tr.pickable')[1].click()"
     )
-    assert "no attributions" in page.run("document.querySelectorAll('.row')[1].textContent")
+    assert "no attributions" in page.run("document.querySelectorAll('.row')[2].textContent")
     picker = "document.querySelector('select[aria-label=feature]')"
     page.run(f"{picker}.selectedIndex = 1; {picker}.dispatchEvent(new Event('change'))")
+    assert page.complaints() == []
+
+
+def test_of_shares_the_smallest_are_one_bar_and_of_slopes_none(browser, tmp_path):
+    explanation = made(features=30)
+    page = browser.page()
+    page.open(
+        report.write(explanation, tmp_path / "r.html").as_uri(),
+        "document.querySelectorAll('.bars').length > 1",
+    )
+    local, shares = page.run("[...document.querySelectorAll('.bars')].map(b => b.textContent)")
+    assert "the other 15" in shares
+    assert "the other" not in local
+    mean = np.sort(np.abs(explanation.values).mean(axis=0))[::-1]
+    np.testing.assert_allclose(bars(page, ".bars", 1)[-1, 0], mean[15:].sum(), rtol=1e-6)
+    heard = page.run(
+        """[...document.querySelectorAll('.swarm canvas')].map((canvas) => {
+          const box = canvas.getBoundingClientRect(), said = new Set();
+          for (let x = 0; x < box.width; x += 4) {
+            const at = { clientX: box.left + x, clientY: box.top + 11 * 34 + 17, bubbles: true };
+            canvas.dispatchEvent(new MouseEvent("mousemove", at));
+            said.add(document.querySelector("#tip, .tip")?.textContent || "");
+          }
+          return [...said].join(" ");
+        })"""
+    )
+    assert "the other 19 features" in heard[1]
+    assert "the other" not in heard[0]
     assert page.complaints() == []

@@ -14,13 +14,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from plot_subjects import categorical, made
+from page_subjects import EVIL, evaluation
+from plot_subjects import categorical, loaded, made
 
+import texplainer as tx
 from texplainer import plots, report
-from texplainer.metrics.evaluation import Column, Evaluation
 from texplainer.report import explanations, notebook
-
-EVIL = "</script><script>window.hacked=1</script>"
 
 
 def content(page: str) -> dict:
@@ -33,44 +32,54 @@ def unpacked(packed: dict) -> np.ndarray:
     return np.frombuffer(base64.b64decode(packed["bytes"]), kind).reshape(packed["shape"])
 
 
-def evaluation(names: tuple[str, ...] = ("T", "LIME", EVIL)) -> Evaluation:
-    random = np.random.default_rng(0)
-    columns = (
-        Column("ris", "max", "RIS", "low", "stability"),
-        Column("pgi", "1", "PGI", "high", "faithfulness"),
-    )
-    scores = random.lognormal(size=(3, 2, 30))
-    scores[2, 0] = np.nan
-    return Evaluation(
-        names,
-        columns,
-        scores,
-        random.normal(size=(3, 30, 6)),
-        tuple("abcdef"),
-        (names[2],),
-        {names[2]: "it failed"},
-        np.full(30, 10),
-        np.array([0.1, 0.2, np.nan]),
-        np.array([13.0, 500.0, np.nan]),
-    )
-
-
 def test_the_page_holds_the_explanation(tmp_path):
     explanation = made()
     path = explanation.report(tmp_path / "deep" / "out.html", title="A title & more")
     page = path.read_text(encoding="utf-8")
     assert "<title>A title &amp; more</title>" in page
     (part,) = content(page)["parts"]
-    np.testing.assert_allclose(unpacked(part["values"])[:, :, 0], explanation.values, rtol=1e-6)
+    local, shares = part["readings"]
+    np.testing.assert_allclose(unpacked(shares["values"])[:, :, 0], explanation.values, rtol=1e-6)
+    sibling = explanation.sibling("local")
+    np.testing.assert_allclose(unpacked(local["values"])[:, :, 0], sibling.values, rtol=1e-6)
+    np.testing.assert_allclose(unpacked(local["errors"])[:, :, 0], 0.1 * np.abs(sibling.values), rtol=1e-6)
+    assert [local["question"], shares["question"]] == [
+        "What does the model react to, here?",
+        "Where does this prediction come from?",
+    ]
+    assert local["axis"] == ["change of yes for one spread more"] and not local["adds_up"]
+    np.testing.assert_allclose(unpacked(local["wobble"])[:4], [0.02, 0.02, 0.02, 0.32], rtol=1e-6)
     np.testing.assert_allclose(unpacked(part["predictions"])[:, 0], explanation.predictions, rtol=1e-6)
     np.testing.assert_allclose(unpacked(part["data"][1]), explanation.data[:, 1], rtol=1e-6)
     assert part["features"] == list(explanation.feature_names)
-    assert part["verdicts"] == {"stable": 38, "fragile": 2, "undefined": 0}
+    assert shares["verdicts"] == {"stable": 38, "fragile": 2, "undefined": 0}
     mean = np.abs(explanation.values).mean(axis=0)
-    np.testing.assert_allclose(np.array(part["importance"]["mean"])[:, 0], mean)
+    np.testing.assert_allclose(np.array(shares["importance"]["mean"])[:, 0], mean)
     facts = dict(part["facts"])
     assert facts["engine"] == "closed-form" and facts["model evaluations"] == "520 (13 a row)"
     assert {"fingerprint of the data", "version of numpy", "version of python"} <= set(facts)
+
+
+def test_a_loaded_explanation_shows_what_it_has_and_how_to_get_the_other():
+    (part,) = content(report.page(loaded(made(attribution="local"))))["parts"]
+    assert [reading["name"] for reading in part["readings"]] == ["local"]
+    assert "explainer(X, attribution='shares')" in part["missing"]
+
+
+def test_the_script_knows_no_reading_by_name():
+    for package, names in (("texplainer.report", report.SCRIPTS), ("texplainer.app", ("app.js",))):
+        for name in names:
+            words = re.findall(
+                r"""["'`](local|shares|effect|sensitivity)["'`]""", report.asset(name, package)
+            )
+            assert words == [], name
+
+
+def test_categories_are_told_apart():
+    (part,) = content(report.page(categorical()))["parts"]
+    (local,) = part["readings"]
+    assert local["levels"] == [False, True] and local["level_axis"][0].startswith("output with this level")
+    assert part["categorical"] == [False, True]
 
 
 def test_a_thousand_rows_stay_under_two_megabytes():
@@ -86,9 +95,10 @@ def test_more_is_thinned_evenly_and_says_so():
     kept = np.array(part["kept"])
     assert len(page.encode()) < 2_000_000 and part["rows"] == 6000
     assert kept[0] == 0 and kept[-1] == 5999 and np.ptp(np.diff(kept)) <= 1
-    np.testing.assert_allclose(unpacked(part["values"]), explanation.values[kept], rtol=1e-6)
+    shares = part["readings"][1]
+    np.testing.assert_allclose(unpacked(shares["values"]), explanation.values[kept], rtol=1e-6)
     mean = np.abs(explanation.values).mean(axis=0)  # of all rows
-    np.testing.assert_allclose(part["importance"]["mean"], mean)
+    np.testing.assert_allclose(shares["importance"]["mean"], mean)
 
 
 def test_names_and_data_cannot_leave_their_script():
@@ -113,7 +123,9 @@ def test_text_columns_missing_cells_and_nan_values_are_held():
     broken = made(rows=3)
     broken.arrays["values"][1] = np.nan
     broken.arrays["predictions"][1] = np.nan
-    assert np.isnan(unpacked(content(report.page(broken))["parts"][0]["values"])[1]).all()
+    assert np.isnan(
+        unpacked(content(report.page(loaded(broken)))["parts"][0]["readings"][0]["values"])[1]
+    ).all()
 
 
 def test_pictures_go_in_as_images():
@@ -152,8 +164,19 @@ def test_fingerprints_of_model_and_data_are_shown():
 def test_notebooks_show_a_table_without_scripts():
     html = made(names=(EVIL, *"bcdef"))._repr_html_()
     assert "<table>" in html and "<script" not in html and "Explanation of 40 rows" in html
+    assert "positive" in html and "positive" not in made(attribution="effect")._repr_html_()
     html = notebook.evaluation(evaluation())
     assert "<script" not in html and "RIS max ↓" in html and html.count("<b>") == 2
+
+
+def test_a_notebook_shows_one_row_with_cells_values_and_error_bars():
+    row = made(attribution="local", scale="margin", outputs=("1",))[3]
+    html = row._repr_html_()
+    assert f"log-odds of class 1 = {float(row.predictions):.4g} (probability" in html
+    assert "What does the model react to, here?" in html and "fragile, wobble 32.0%: kink" in html
+    assert f"{row.data[0]:.6g}" in html and ">+1<" in html and "± 0.1" in html and "<script" not in html
+    assert "this level" in categorical()[0]._repr_html_()
+    assert ">+" not in made(attribution="effect")[0]._repr_html_()
 
 
 @pytest.mark.parametrize("draw", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])
@@ -169,3 +192,42 @@ def test_shap_draws_our_explanations(draw):
         plt.gcf().canvas.draw()
     finally:
         plt.close("all")
+
+
+def test_an_explanation_of_unknown_cost_is_told_and_reported(tmp_path):
+    """TreeSHAP does not count what it asks of the model."""
+    explanation = tx.Explanation.build(
+        np.ones((3, 2)), data=np.ones((3, 2)), diagnostics={"evaluations": np.full(3, np.nan)}
+    )
+    assert "evaluations" not in str(explanation)
+    assert "model evaluations" not in explanation.report(tmp_path / "page.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """Three images by a function of two outputs."""
+    images = np.random.default_rng(0).random((3, 6, 6))
+    model = lambda x: np.stack([x.mean(axis=(1, 2)), x[:, :3].mean(axis=(1, 2))], axis=1)  # noqa: E731
+    return tx.ImageExplainer(model, segments=(2, 2), baseline=0.0)(images)
+
+
+def test_images_are_shown_as_pictures(pictures, tmp_path):
+    path = pictures.report(tmp_path / "images.html")
+    (part,) = content(path.read_text(encoding="utf-8"))["parts"]
+    assert part["kind"] == "images" and part["rows"] == 3 and part["kept"] == [0, 1, 2]
+    assert [reading["name"] for reading in part["readings"]] == ["local", "shares"]
+    assert all(len(shown) == 2 for shown in part["images"])
+    address = part["images"][0][0]["picture"]
+    assert base64.b64decode(address.partition("base64,")[2])[:4] == b"\x89PNG"
+    best = pictures.arrays["predicted_class"][0]
+    assert f"class {best}" in part["images"][0][0]["prediction"]
+    assert path.stat().st_size < 400_000
+
+
+def test_many_images_are_thinned(pictures, monkeypatch):
+    from texplainer.report import images
+
+    monkeypatch.setattr(images, "MOST", 2)
+    part = images.payload(replace(pictures, live=None))
+    assert part["kept"] == [0, 2] and len(part["images"]) == 2
+    assert "attribution='shares'" in part["missing"] and len(part["images"][0]) == 1

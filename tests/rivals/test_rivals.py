@@ -12,7 +12,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from texplainer import Explanation, rivals
 from texplainer.errors import InputError
-from texplainer.gradients import Unsupported
+from texplainer.gradients.engine import Unsupported
 from texplainer.rivals import RIVALS
 
 pytest.importorskip("shap")
@@ -23,8 +23,10 @@ pytest.importorskip("captum")
 RNG = np.random.default_rng(0)
 X = RNG.random((300, 4))
 Y = (X @ [2.0, -1.0, 0.5, 0.0] + X[:, 0] * X[:, 1] > 0.6).astype(int)
-FAST = {"lime": {"samples": 200}, "lime_continuous": {"samples": 200}, "lime_unseeded": {"samples": 200}}
+UNSEEDED = tuple(name for name in RIVALS if "unseeded" in name or name.endswith("_default"))
+FAST = {name: {"samples": 200} for name in RIVALS if name.startswith("lime")}
 TREE_ONLY = ("shap_tree", "shap_tree_margin")
+BOOSTERS_ONLY = ("shap_tree_path",)
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +46,20 @@ def states():
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_every_rival_keeps_the_contract(name, mlp, forest):
-    model = forest if name in TREE_ONLY else mlp
+    if name in BOOSTERS_ONLY:
+        model = pytest.importorskip("xgboost").XGBClassifier(n_estimators=5, max_depth=3).fit(X, Y)
+    else:
+        model = forest if name in TREE_ONLY else mlp
     before = states()
     explain = RIVALS[name](model, X[:60], **FAST.get(name, {}))
     explanation = explain(X[:3])
-    assert name == "lime_unseeded" or states() == before, "the global generators are untouched"
+    assert name in UNSEEDED or states() == before, "the global generators are untouched"
     assert isinstance(explanation, Explanation)
     assert explanation.values.shape == (3, 4) and np.isfinite(explanation.values).all()
     assert explanation.output_names == ("1",)
     assert np.isfinite(explanation.predictions).all() and np.isfinite(explanation.base_values)
     assert explanation.diagnostics["evaluations"].shape == (3,)
-    if name != "lime_unseeded":
+    if name not in UNSEEDED:
         alone = explain(X[2:3]).values
         assert alone == pytest.approx(explanation.values[2:3], rel=1e-5), "explained alike wherever it stands"
 
@@ -66,12 +71,12 @@ def test_the_twin_is_exact(activation, classes):
     labels = Y if classes == 2 else Y + (X[:, 3] > 0.5)
     model = MLPClassifier((8, 8), activation=activation, max_iter=30, random_state=0).fit(X, labels)
     table = torch.tensor(X)
-    assert rivals.twin(model, "probability")(table).detach().numpy() == pytest.approx(
+    assert rivals.torch_network(model, "probability")(table).detach().numpy() == pytest.approx(
         model.predict_proba(X), abs=1e-12
     )
     if classes == 2:
         p = model.predict_proba(X)[:, 1]
-        assert rivals.twin(model, "margin")(table)[:, 1].detach().numpy() == pytest.approx(
+        assert rivals.torch_network(model, "margin")(table)[:, 1].detach().numpy() == pytest.approx(
             np.log(p / (1 - p)), abs=1e-9
         )
 
@@ -82,13 +87,13 @@ def test_twins_of_regressors_and_scaled_pipelines():
         model = make_pipeline(scaler, MLPRegressor(hidden_layer_sizes=(8,), max_iter=50, random_state=0)).fit(
             10 * X, X[:, 0]
         )
-        ours = rivals.twin(model, "raw")(torch.tensor(10 * X)).detach().numpy()[:, 0]
+        ours = rivals.torch_network(model, "raw")(torch.tensor(10 * X)).detach().numpy()[:, 0]
         assert ours == pytest.approx(model.predict(10 * X), abs=1e-12)
 
 
 def test_the_twin_draws_nothing(mlp):
     before = torch.random.get_rng_state()
-    rivals.twin(mlp, "margin")
+    rivals.torch_network(mlp, "margin")
     assert torch.equal(before, torch.random.get_rng_state())
 
 
@@ -101,7 +106,7 @@ def test_deeplift_is_not_input_x_gradient(mlp):
 @pytest.mark.parametrize("scale", ["margin", "probability"])
 def test_integrated_gradients_and_deeplift_are_complete(mlp, scale):
     at_zero = torch.zeros(1, 4, dtype=torch.float64)
-    start = rivals.twin(mlp, scale)(at_zero)[0, 1].item()
+    start = rivals.torch_network(mlp, scale)(at_zero)[0, 1].item()
     for build in (rivals.integrated_gradients, rivals.deeplift):
         found = build(mlp, X, scale=scale)(X[:50])
         assert np.abs(found.values.sum(axis=1) - (found.predictions - start)).max() < 1e-3
@@ -212,3 +217,77 @@ def test_typos_and_undecided_outputs_are_named(mlp):
     with pytest.raises(InputError, match="3 outputs"):
         rivals.constant(three, X[:20])
     assert rivals.constant(three, X[:20], output=2)(X[:2]).output_names == ("2",)
+
+
+# Rivals that draw, and rivals built again. -----------------------------------------------------------------
+
+
+def test_smoothgrad_of_a_linear_network_is_its_gradient():
+    model = MLPRegressor(hidden_layer_sizes=(4,), activation="identity", max_iter=200, random_state=0).fit(
+        X, X @ [2.0, -1.0, 0.5, 0.0]
+    )
+    wide = X * [1.0, 10.0, 100.0, 1.0]  # noise is measured by each feature's own range
+    found = rivals.smoothgrad(model, wide, samples=20)(wide[:3])
+    exact = rivals.gradient(model, wide)(wide[:3])
+    assert found.values == pytest.approx(exact.values, rel=1e-9)
+    assert found.attribution == exact.attribution
+
+
+def test_smoothgrad_averages_over_the_stated_noise(mlp):
+    found = rivals.smoothgrad(mlp, X, samples=4000, noise=0.2)(X[:2]).values
+    rng, width = np.random.default_rng(0), np.ptp(X, axis=0)
+    gradient = rivals.gradient(mlp, X)
+    for row, mean in zip(X[:2], found, strict=True):
+        slopes = gradient(row + 0.2 * width * rng.normal(size=(4000, 4))).values
+        bound = 5 * slopes.std(axis=0) * np.sqrt(2 / 4000)
+        assert (np.abs(slopes.mean(axis=0) - mean) <= bound).all()
+
+
+def test_gradient_shap_adds_up_on_a_linear_network():
+    """One sample of a linear model: w (x - b) for some background row b, which adds up to f(x) - f(b)."""
+    model = MLPRegressor(hidden_layer_sizes=(4,), activation="identity", max_iter=200, random_state=0).fit(
+        X, X @ [2.0, -1.0, 0.5, 0.0]
+    )
+    found = rivals.gradient_shap(model, X[:1], samples=3)(X[1:4])
+    way = found.predictions - model.predict(X[:1])
+    assert found.values.sum(axis=1) == pytest.approx(way, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["shap", "lime", "lime_continuous", "integrated_gradients_mean", "gradient_shap"]
+)
+def test_a_rival_is_built_again_on_another_background_or_seed(name, mlp):
+    options = FAST.get(name, {})
+    explain = RIVALS[name](mlp, X[:60], **options)
+    here = explain(X[:2]).values
+    assert explain.rebuilt()(X[:2]).values == pytest.approx(here, rel=1e-12)
+    there = explain.rebuilt(background=X[60:120])(X[:2]).values
+    assert there == pytest.approx(RIVALS[name](mlp, X[60:120], **options)(X[:2]).values, rel=1e-12)
+    assert not np.allclose(there, here)
+    if explain.settings.get("seed") is not None and name != "shap":  # exact for four features
+        assert not np.allclose(explain.rebuilt(seed=1)(X[:2]).values, here)
+
+
+def test_what_a_rival_answers_is_its_attribution(mlp, forest):
+    from texplainer.metrics.evidence.units import unit_of
+
+    wanted = {"lime_continuous": "spread", "gradient": "slope", "smoothgrad": "slope", "saliency": "slope"}
+    for name in (
+        "shap",
+        "lime",
+        "lime_continuous",
+        "integrated_gradients",
+        "gradient_shap",
+        "deeplift",
+        *wanted,
+    ):
+        rival = RIVALS[name](mlp, X[:20], **FAST.get(name, {}))
+        assert unit_of(rival.attribution) == wanted.get(name, "share"), name
+
+
+@pytest.mark.filterwarnings("ignore:.*converged.*")
+def test_margins_of_several_classes_are_one_against_the_rest():
+    model = MLPClassifier((8,), max_iter=50, random_state=0).fit(X, Y + (X[:, 3] > 0.5))
+    p = model.predict_proba(X[:5])
+    ours = rivals.torch_network(model, "margin")(torch.tensor(X[:5])).detach().numpy()
+    assert ours == pytest.approx(np.log(p / (1 - p)), abs=1e-9)

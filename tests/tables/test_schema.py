@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from texplainer import frames
 from texplainer.errors import InputError
+from texplainer.tables import schema as frames
 
 NUMBERS = {"age": [30.0, 40.0, 50.0], "income": [1.0, 2.5, 3.0]}
 KINDS = {

@@ -11,10 +11,11 @@ from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
-from texplainer import attribution as attributions
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
-from texplainer.signatures import Explain
+from texplainer.images.image_explainer import ImageExplainer
+from texplainer.readings.table import READINGS, reading_of
+from texplainer.types import Explain
 
 try:
     import starlette as _starlette  # noqa: F401  # an extra: say so at once
@@ -25,15 +26,16 @@ except ModuleNotFoundError as _error:
         "pip install 'texplainer[app]'"
     ) from _error
 
-from texplainer.app.server import create as _create
+from texplainer.app import pictures
 from texplainer.app.server import running
+from texplainer.app.server import web_application as _create
 from texplainer.app.workbench import Workbench
 
 __all__ = ["create", "running", "serve"]
 
 
 def create(
-    explainer: TExplainer,
+    explainer: TExplainer | ImageExplainer,
     data: Any,
     *,
     others: Mapping[str, Explain] | None = None,
@@ -45,9 +47,9 @@ def create(
     Parameters
     ----------
     explainer
-        What is explored.
+        What is explored; of images, the page shows each with its segments.
     data
-        The rows to pick from, a table as the explainer takes it.
+        The rows to pick from, a table as the explainer takes it, or the images.
     others
         Further explainers by name, to compare with.
     title
@@ -55,13 +57,16 @@ def create(
     token
         What every request must carry; a random one by default, in `app.state.token`.
     """
+    token = token or secrets.token_urlsafe(24)
+    if isinstance(explainer, ImageExplainer):
+        return pictures.picture_application(explainer, data, title, token)
     built: dict[str, Callable[[], Explain]] = {}
     for name, explain in (others or {}).items():
         built[name] = lambda explain=explain: explain
     bench = Workbench(explainer, data, built, title)
     if not len(bench.rows):
         raise InputError("the data has 0 rows; expected at least 1 to explore.")
-    return _create(bench, token or secrets.token_urlsafe(24))
+    return _create(bench, token)
 
 
 def serve(
@@ -80,9 +85,9 @@ def serve(
     Parameters
     ----------
     model
-        Any model TExplainer takes.
+        Any model TExplainer takes, or an ImageExplainer.
     data
-        The rows to explore.
+        The rows to explore, or the images.
     background
         Rows of the training data; `data` by default.
     port
@@ -96,11 +101,14 @@ def serve(
     **options
         Passed on to TExplainer.
     """
-    explainer = TExplainer(model, data if background is None else background, **options)
-    bench = Workbench(
-        explainer, data, _others(model, data if background is None else background, options), title
-    )
-    with running(_create(bench, secrets.token_urlsafe(24)), port) as address:
+    token = secrets.token_urlsafe(24)
+    if isinstance(model, ImageExplainer):
+        made = pictures.picture_application(model, data, title, token)
+    else:
+        rows = data if background is None else background
+        explainer = TExplainer(model, rows, **options)
+        made = _create(Workbench(explainer, data, _others(model, rows, options), title), token)
+    with running(made, port) as address:
         say(f"Open {address} (this machine only; stop with Ctrl-C)")
         if open_browser:
             import webbrowser
@@ -114,10 +122,9 @@ def serve(
 
 def _others(model: Any, background: Any, options: Mapping[str, Any]) -> dict[str, Callable[[], Explain]]:
     """T-Explainer's other attributions, and SHAP and LIME where they are installed."""
-    own = options.get("attribution", "auto")
-    own = attributions.default(options.get("step", "auto")) if own == "auto" else own
+    own = reading_of(options.get("attribution", "auto"), options.get("step", "auto"))
     found: dict[str, Callable[[], Explain]] = {}
-    for attribution in ("effect", "sensitivity", "contribution", "additive"):
+    for attribution in READINGS:
         if attribution != own:
             made = {**options, "attribution": attribution}
             found[f"T-Explainer, {attribution}"] = lambda made=made: TExplainer(model, background, **made)

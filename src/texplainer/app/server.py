@@ -7,6 +7,7 @@ rebinding) and come from the page itself (a foreign Origin is refused). Nothing 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import socket
@@ -18,10 +19,11 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from texplainer import report
 from texplainer.app.workbench import Workbench
@@ -30,16 +32,22 @@ from texplainer.errors import InputError, ModelError
 LOOPBACK = "127.0.0.1"
 HOSTS = ("127.0.0.1", "localhost")
 MOST_BYTES = 1_000_000
+IDLE_SECONDS = 10.0  # after which a connection that asks nothing is looked at, and closed the next time
 QUESTIONS = ("about", "row", "explain", "compare", "stability", "overview")
-SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js")
+SCRIPTS = ("dom.js", "charts.js", "readings.js", "clouds.js", "tables.js")
 
 
-def create(workbench: Workbench, token: str) -> Starlette:
+def web_application(workbench: Workbench, token: str) -> Starlette:
     """The web application of one workbench."""
     routes = [Route("/", _page)]
     routes += [
         Route(f"/api/{name}", _answer(getattr(workbench, name)), methods=["POST"]) for name in QUESTIONS
     ]
+    return guarded(routes, token)
+
+
+def guarded(routes: list[Route], token: str) -> Starlette:
+    """An application whose every answer stands behind the guard."""
     app = Starlette(routes=routes)
     app.add_middleware(Guard, token=token)  # type: ignore[arg-type]
     app.state.token = token
@@ -63,7 +71,7 @@ class Guard:
 
     def _refusal(self, request: Request) -> str:
         host = request.headers.get("host", "")
-        if urlsplit(f"//{host}").hostname not in HOSTS:
+        if _host_name(host) not in HOSTS:
             return "Refused: this address is served to the machine itself only."
         origin = request.headers.get("origin")
         if origin is not None and origin != f"http://{host}":
@@ -72,6 +80,13 @@ class Guard:
         if not secrets.compare_digest(given.encode(), self.token.encode()):
             return "Refused: the token is missing or wrong. Open the address that was printed at the start."
         return ""
+
+
+def _host_name(host: str) -> str | None:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:  # such as a lone bracket
+        return None
 
 
 HEADERS = {
@@ -84,22 +99,26 @@ HEADERS = {
 
 
 async def _page(request: Request) -> Response:
-    """The page, whose own script alone may run."""
+    return answer_page(explorer_page())
+
+
+def answer_page(html: str) -> Response:
+    """A page, whose own scripts alone may run: what is no script has its < escaped."""
     nonce = secrets.token_urlsafe(16)
+    html = html.replace("<script", f'<script nonce="{nonce}"')
     policy = (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return HTMLResponse(page(nonce), headers=HEADERS | {"Content-Security-Policy": policy})
+    return HTMLResponse(html, headers=HEADERS | {"Content-Security-Policy": policy})
 
 
-def page(nonce: str) -> str:
+def explorer_page() -> str:
     """The explorer's HTML: its own files, and the report's charts and tables."""
     own = ("sections.js",)
     scripts = [*(report.asset(n) for n in (*SCRIPTS, *own)), report.asset("app.js", "texplainer.app")]
-    return report.fill(
+    return report.fill_places(
         report.asset("index.html", "texplainer.app"),
-        nonce=nonce,
         style=report.asset("style.css") + report.asset("app.css", "texplainer.app"),
         script="\n".join(scripts),
     )
@@ -114,6 +133,11 @@ def _answer(ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Reques
             return JSONResponse(await run_in_threadpool(ask, question), headers=HEADERS)
         except (InputError, ModelError) as error:
             return JSONResponse({"message": str(error)}, 422, HEADERS)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as error:  # whatever was asked, the page gets an answer
+            words = f"this question cannot be answered ({type(error).__name__}: {error})"[:500]
+            return JSONResponse({"message": words}, 422, HEADERS)
 
     return endpoint
 
@@ -122,17 +146,43 @@ async def _read(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").split(";")[0] != "application/json":
         raise InputError("the question is no JSON; expected content-type application/json.")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise InputError(f"the question is larger than {MOST_BYTES:,} bytes.")
+    try:
+        async with asyncio.timeout(IDLE_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise InputError(f"the question is larger than {MOST_BYTES:,} bytes.")
+    except TimeoutError:
+        raise InputError(f"the question did not arrive within {IDLE_SECONDS:g} s.") from None
     try:
         question = json.loads(body or b"{}")
+    except RecursionError:
+        raise InputError("the question is nested too deeply.") from None
     except ValueError as error:
         raise InputError(f"the question is no JSON ({error}).") from None
     if not isinstance(question, dict):
         raise InputError(f"the question is a {type(question).__name__}; expected an object.")
     return question
+
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP for those who ask: a connection without a whole request for a while is closed."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Look at the connection from time to time."""
+        super().connection_made(transport)
+        self._seen: Any = None
+        self.loop.call_later(IDLE_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if self.transport.is_closing():
+            return
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if not busy and self.cycle is self._seen:
+            self.transport.close()
+            return
+        self._seen = self.cycle
+        self.loop.call_later(IDLE_SECONDS, self._look)
 
 
 @contextmanager
@@ -144,7 +194,9 @@ def running(app: Starlette, port: int = 0) -> Iterator[str]:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((LOOPBACK, port))
     listener.listen()  # before the address is told, so that the first visitor is not refused
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
+    config = uvicorn.Config(
+        app, http=ImpatientProtocol, ws="none", log_level="critical", access_log=False, lifespan="off"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

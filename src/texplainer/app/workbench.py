@@ -19,9 +19,9 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
 from texplainer.report import explanations
-from texplainer.signatures import Array, Explain
+from texplainer.types import Array, Explain
 
 OVERVIEW_ROWS = 500
 NEIGHBOURS = 24
@@ -43,7 +43,7 @@ class Workbench:
     title: str = ""
     _locks: dict[str, threading.Lock] = field(default_factory=dict)
     _built: dict[str, Explain] = field(default_factory=dict)
-    _anchors: dict[int, Explanation] = field(default_factory=dict)
+    _anchors: dict[int, list[Explanation]] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> Array:
@@ -62,9 +62,7 @@ class Workbench:
             "rows": len(self.rows),
             "features": [self._feature(j) for j in range(explainer.schema.width)],
             "outputs": ["predicted"] if predicted else list(explainer.predictor.output_names),
-            "scale": explainer.predictor.scale,
             "attribution": explainer.attribution,
-            "shares": explanations.shares(explainer.attribution),
             "others": list(self.others),
         }
 
@@ -78,22 +76,22 @@ class Workbench:
         began = time.perf_counter()
         point, notes = self._point(question.get("cells"))
         if question.get("row") is None:
-            answer = _plain(self._ask(MAIN, point))
+            answer = _plain(self._pair(point))
         else:
             index = self._index(question["row"])
             still = np.array_equal(point[0], self.rows[index], equal_nan=True)
-            answer = _plain(self._anchor(index) if still else self._ask(MAIN, point))
+            answer = _plain(self._anchor(index) if still else self._pair(point))
             answer["surrogate"] = self._surrogate(index, point)
         return answer | {"notes": notes, "milliseconds": round(1000 * (time.perf_counter() - began), 1)}
 
     def compare(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The same cells explained by another explainer."""
         name = question.get("explainer")
-        if name not in self.others:
+        if not isinstance(name, str) or name not in self.others:
             known = ", ".join(self.others) or "none"
             raise InputError(f"explainer {name!r} is unknown; there are: {known}.")
         point, _ = self._point(question.get("cells"))
-        return _plain(self._ask(str(name), point))
+        return _plain([self._ask(str(name), point)])
 
     def stability(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """How far the attributions move when every number moves by a small share of its spread."""
@@ -127,7 +125,9 @@ class Workbench:
     @cached_property
     def _overview(self) -> dict[str, Any]:
         kept = np.unique(np.linspace(0, len(self.rows) - 1, min(len(self.rows), OVERVIEW_ROWS)).astype(int))
-        payload = explanations.payload(self._ask(MAIN, self.rows[kept]))
+        found = self._ask(MAIN, self.rows[kept])
+        with self._locks[MAIN]:
+            payload = explanations.payload(found)
         if len(kept) < len(self.rows):
             payload |= {"kept": kept.tolist(), "rows": len(self.rows)}
         return payload | {"name": ""}
@@ -141,19 +141,31 @@ class Workbench:
                 warnings.simplefilter("ignore")  # an undefined row says so in its verdict
                 return self._built[name](self.explainer.schema.write(rows))
 
-    def _anchor(self, index: int) -> Explanation:
-        """The explanation of one of the rows, kept while it is being moved."""
+    def _pair(self, rows: Array) -> list[Explanation]:
+        """The explainer's own reading of some rows, and the one that is shown beside it."""
+        found = self._ask(MAIN, rows)
+        with self._locks[MAIN], _threads(len(rows)):
+            return explanations.with_sibling(found)
+
+    def _anchor(self, index: int) -> list[Explanation]:
+        """The readings of one of the rows, kept while it is being moved."""
         found = self._anchors.get(index)
         if found is None:
             if len(self._anchors) >= ANCHORS:
                 self._anchors.clear()
-            found = self._anchors[index] = self._ask(MAIN, self.rows[index : index + 1])
+            found = self._anchors[index] = self._pair(self.rows[index : index + 1])
         return found
 
-    def _surrogate(self, index: int, point: Array) -> list[float | None]:
-        """f(x) + sum of slopes times moves, from the row x to the point; categories by their swap effects."""
+    def _surrogate(self, index: int, point: Array) -> list[float | None] | None:
+        """f(x) + sum of slopes times moves, from the row x to the point; categories by their swap effects.
+
+        None where no reading has slopes.
+        """
         row = self.rows[index : index + 1]
-        found = self._anchor(index)
+        steep = [one for one in self._anchor(index) if np.isfinite(one.arrays["gradient"]).any()]
+        if not steep:
+            return None
+        found = steep[0]
         out = np.atleast_1d(found.surrogate(np.where(self.explainer.schema.numeric, point - row, 0.0))[0])
         for name, category in found.categories.items():
             j = found.feature_names.index(name)
@@ -244,18 +256,25 @@ def _model_name(model: Any) -> str:
     return type(steps[-1][1] if steps else model).__name__
 
 
-def _plain(explanation: Explanation) -> dict[str, Any]:
-    """The first row of an explanation as lists."""
-    arrays = explanation.arrays
-    answer = {
-        name: explanations.finite(arrays[name][0])
-        for name in ("values", "gradient", "predictions", "error", "flags")
-        if name in arrays
+def _plain(found: list[Explanation]) -> dict[str, Any]:
+    """The first row of one or more readings of the same rows, as lists."""
+    first = found[0]
+    return {
+        "features": list(first.feature_names),
+        "predictions": explanations.finite(first.arrays["predictions"][0]),
+        "readings": [_reading(one) for one in found],
+        **explanations.quantities(first),
     }
-    return answer | {
-        "base": explanations.finite(arrays["base_values"]),
-        "features": list(explanation.feature_names),
-        "attribution": explanation.attribution,
+
+
+def _reading(explanation: Explanation) -> dict[str, Any]:
+    """The first row of one reading: its words, its numbers, its doubts."""
+    arrays = explanation.arrays
+    names = [name for name in ("values", "gradient", "error", "flags", "wobble") if name in arrays]
+    base = np.broadcast_to(arrays["base_values"], arrays["predictions"].shape)[0]
+    return explanations.reading_words(explanation) | {
+        **{name: explanations.finite(arrays[name][0]) for name in names},
+        "base": explanations.finite(base),
         "verdict": str(arrays["verdict"][0]) if "verdict" in arrays else "",
         "reason": str(arrays["reason"][0]) if "reason" in arrays else "",
     }
@@ -264,10 +283,10 @@ def _plain(explanation: Explanation) -> dict[str, Any]:
 def _number(cell: Any, name: str) -> float:
     try:
         value = float(cell) if not isinstance(cell, bool) else np.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not np.isfinite(value):
-        raise InputError(f"{cell!r} in {name!r} is not a number; type one such as 3.5.")
+        raise InputError(f"{repr(cell)[:80]} in {name!r} is not a number; type one such as 3.5.")
     return value
 
 

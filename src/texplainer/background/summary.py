@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.background.spread import constant_columns, data_bounds, spread, varying_columns
 from texplainer.errors import BackgroundWarning, InputError, ModelError
-from texplainer.frames import Schema
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
-from texplainer.spreads import constant_columns, data_bounds, spread
+from texplainer.models.predictor import Predictor
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Background:
         (background rows, features).
     sigma, mean
         (features,), each feature's spread and mean (of codes, for a categorical one).
+    unit
+        (features,), what "one spread more" is: sigma, and 0 for a column that never varies.
     base, output_spread
         (outputs,), phi_0: the mean prediction over the background; and its standard deviation.
     bounds
@@ -34,6 +36,7 @@ class Background:
 
     rows: Array
     sigma: Array
+    unit: Array
     mean: Array
     base: Array
     output_spread: Array
@@ -60,7 +63,9 @@ def summarise(rows: Array, predictor: Predictor, bounds: tuple[Array, Array] | N
         )
     finite = np.ma.masked_invalid(rows)
     mean = np.asarray(finite.mean(axis=0).filled(np.nan), dtype=float)
-    return Background(rows, spread(rows), mean, predictions.mean(axis=0), predictions.std(axis=0), bounds)
+    sigma = spread(rows)
+    unit = np.where(varying_columns(rows), sigma, 0.0)
+    return Background(rows, sigma, unit, mean, predictions.mean(axis=0), predictions.std(axis=0), bounds)
 
 
 def check(rows: Array, schema: Schema) -> None:
@@ -84,8 +89,8 @@ def check(rows: Array, schema: Schema) -> None:
     if constant:
         warnings.warn(
             f"background columns {constant} are constant (first value "
-            f"{rows[0, schema.names.index(constant[0])]}): their spread is taken as 1 and their range as "
-            "unbounded. Pass a background in which they vary, or leave them out of the model.",
+            f"{rows[0, schema.names.index(constant[0])]}): one spread more is nothing there, so their "
+            "local value is 0. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,
         )

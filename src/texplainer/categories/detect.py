@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from texplainer import frames
-from texplainer.encoders import encoded_columns
-from texplainer.errors import InputError
-from texplainer.folds import detect
-from texplainer.frames import Schema
-from texplainer.signatures import Array
-from texplainer.swaps import Feature
+from texplainer.categories.swaps import Feature
+from texplainer.errors import BackgroundWarning, InputError
+from texplainer.models.libraries import encoded_columns
+from texplainer.models.libraries import feature_names as feature_names_of
+from texplainer.support.names import meant
+from texplainer.tables import native
+from texplainer.tables import schema as frames
+from texplainer.tables.onehot import detect, unnamed_groups
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 Groups = dict[str, tuple[int, ...]]
 
 
-def learn(
+def learn_with_categories(
     background: Any,
     feature_names: Sequence[str] | None,
     categorical: Sequence[Any] | Mapping[str, Any] | None,
@@ -33,7 +37,9 @@ def learn(
     "ordinal", "numeric" for a column. Text and category dtypes are always categories. Where there is a
     `training` table the levels are learnt from it: it may hold some the background does not.
     """
+    background, training = native.collected(background), native.collected(training)
     source = background if training is None else training
+    feature_names = feature_names or _model_names(model, source)
     names = frames.names_of(source, feature_names)
     wishes = _wishes(categorical, names)
     declared = {n: "declared" for n, wish in wishes.items() if wish in ("nominal", "ordinal", "declared")}
@@ -45,14 +51,37 @@ def learn(
     groups = _groups(wishes, names)
     reasons = encoded | declared | dict.fromkeys(groups, "declared")
     if categorical is None:
-        groups = detect(schema.names, rows, schema.named or feature_names is not None)
+        named = schema.named or feature_names is not None
+        groups = detect(schema.names, rows, named)
+        if not named:
+            _mention(unnamed_groups(rows), schema.names)
         reasons |= dict.fromkeys(groups, "one-hot columns found in the background")
     if groups:
-        schema, rows = schema.folded(groups, rows)
+        schema, rows = schema.grouped(groups, rows)
     if training is not None:
         rows = schema.read(background)
     found = [schema.names[j] for j in sorted(schema.levels)]
     return schema, rows, {name: reasons.get(name, "seen by its dtype") for name in found}
+
+
+def _model_names(model: Any, table: Any) -> tuple[str, ...] | None:
+    """The names a model was fitted with, for a table without any."""
+    found = native.columns_of(table)
+    names = feature_names_of(model) if found.names is None else None
+    return names if names is not None and len(names) == len(found.values) else None
+
+
+def _mention(groups: Groups, names: Sequence[str]) -> None:
+    """Say that some columns look like one feature; without names that is only a guess."""
+    if groups:
+        shown = {group: [names[c] for c in columns] for group, columns in groups.items()}
+        warnings.warn(
+            f"the columns {frames.some(sorted(shown))} look like one-hot columns but have no names to tell "
+            f"it by; they are explained one by one. Pass categorical={shown} to make each group one feature, "
+            "or categorical=[] to keep them apart.",
+            BackgroundWarning,
+            stacklevel=4,
+        )
 
 
 def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
@@ -61,6 +90,8 @@ def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequen
         return {}
     if isinstance(categorical, str):
         categorical = [categorical]
+    if not isinstance(categorical, (Mapping, Sequence)):
+        raise InputError(f"categorical={categorical!r} is no list of columns; expected names or a mapping.")
     if not isinstance(categorical, Mapping):
         return {_column(c, names): "declared" for c in categorical}
     words = ("nominal", "ordinal", "numeric")
@@ -76,7 +107,10 @@ def _column(column: Any, names: Sequence[str]) -> str:
     if isinstance(column, (int, np.integer)) and str(column) not in names and 0 <= column < len(names):
         return names[int(column)]
     if str(column) not in names:
-        raise InputError(f"categorical column {column!r} is not in the table; it has {frames.some(names)}.")
+        raise InputError(
+            f"categorical column {column!r} is not in the table; it has {frames.some(names)}."
+            f"{meant(column, names)}"
+        )
     return str(column)
 
 

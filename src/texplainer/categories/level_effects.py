@@ -8,25 +8,28 @@ paper's way, and its target encoding).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from texplainer import gradients, induction, swaps
-from texplainer.background import Background
-from texplainer.category_columns import features_of
+from texplainer.background.spread import data_bounds
+from texplainer.background.summary import Background
+from texplainer.categories import refit as induction
+from texplainer.categories import swaps
+from texplainer.categories.detect import features_of
+from texplainer.categories.swaps import Feature, Swap, swap_of
 from texplainer.errors import InputError
-from texplainer.explanation import CATEGORY, CategoryEffects
-from texplainer.folds import Fold
-from texplainer.frames import Schema
-from texplainer.gradients import Engine, Gradient, Settings
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
-from texplainer.spreads import data_bounds
-from texplainer.swaps import SHARES, Feature, swap_of
+from texplainer.explanation.axes import CATEGORY
+from texplainer.explanation.parts import CategoryEffects
+from texplainer.gradients import engine as gradients
+from texplainer.gradients.choose import choose_engine, folded_engine
+from texplainer.gradients.engine import Engine, Settings
+from texplainer.models.predictor import Predictor
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 METHODS = ("swaps", "induction", "target")
 #: rows, f(rows) -> for every feature (rows, levels, outputs): f with the level - f
@@ -62,17 +65,19 @@ class Categories:
         """The names of the effects among a block's arrays."""
         return tuple(CATEGORY + f.name for f in self.features)
 
-    def fill(
-        self, values: Array, rows: Array, f0: Array, attribution: str
-    ) -> tuple[Array, dict[str, np.ndarray]]:
-        """Give values with the categorical features' attributions in place, and every level's effects."""
+    def swaps(self, rows: Array, f0: Array) -> list[Swap]:
+        """All about the swaps of every feature at some rows."""
         if not self.features:
-            return values, {}
-        values = values.copy()  # it may be the gradient itself
+            return []
         deltas, weights = self.effects(rows, f0), self.weigh(rows)
-        for feature, delta, weight in zip(self.features, deltas, weights, strict=True):
-            values[:, feature.column] = SHARES[attribution](swap_of(feature, delta, weight, rows))
-        return values, dict(zip(self.keys, deltas, strict=True))
+        return [swap_of(*parts, rows) for parts in zip(self.features, deltas, weights, strict=True)]
+
+    def fill(self, values: Array, found: Sequence[Swap], formula: Callable[[Swap], Array]) -> Array:
+        """Give values with the categorical features' own in place."""
+        values = values.copy()  # it may be the gradient itself
+        for feature, swap in zip(self.features, found, strict=True):
+            values[:, feature.column] = formula(swap)
+        return values
 
     def results(self, effects: Mapping[str, np.ndarray]) -> dict[str, CategoryEffects]:
         """Put every level's effects beside its name and frequency."""
@@ -83,7 +88,9 @@ class Categories:
         }
 
 
-def prepare(predictor: Predictor, schema: Schema, plan: Plan) -> tuple[Predictor, induction.Refit | None]:
+def differentiable_model(
+    predictor: Predictor, schema: Schema, plan: Plan
+) -> tuple[Predictor, induction.Refit | None]:
     """Give the model whose derivatives are taken: the user's own, or a refitted clone and its report."""
     if plan.method not in METHODS:
         raise InputError(
@@ -137,7 +144,7 @@ def build(
     return folded_engine(whole, schema), Categories(features, effects, weigh, 2 * schema.inner.width)
 
 
-def words(why: Mapping[str, str], method: str, refit: induction.Refit | None) -> str:
+def category_words(why: Mapping[str, str], method: str, refit: induction.Refit | None) -> str:
     """A line for the explainer's repr, "" without categorical features."""
     if not why:
         return ""
@@ -150,71 +157,3 @@ def words(why: Mapping[str, str], method: str, refit: induction.Refit | None) ->
             f"score {refit.refitted:.3f} against {refit.original:.3f}\n"
         )
     return line
-
-
-# ---------------------------------------------------------------- the gradient of a folded model
-
-
-def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Settings) -> Engine:
-    """Choose the engine that differentiates the numeric features.
-
-    Engines see the wide table, as the model does, with its one-hot columns marked as not to be moved;
-    their answer is folded to one column a feature. `settings.bounds` are those of the wide table.
-    """
-    schema = predictor.schema
-    if schema.layout is None or schema.inner is None:
-        return _still(gradients.choose(predictor, rows, engine, settings), schema)
-    folds = schema.layout.folds.values()
-    if not all(fold.indicator for fold in folds):  # other codes cannot be marked: nothing is unfolded
-        name = "finite-difference" if engine == "auto" else engine
-        return gradients.choose(
-            predictor, rows, name, replace(settings, bounds=schema.narrow(settings.bounds))
-        )
-    wide = replace(predictor, schema=_hardened(schema.inner, folds))
-    return folded_engine(gradients.choose(wide, schema.wide(rows), engine, settings), schema)
-
-
-def folded_engine(engine: Engine, schema: Schema) -> Engine:
-    """Take rows of codes to an engine of the wide table, and its gradient back."""
-    layout = schema.layout
-    if layout is None:
-        return engine
-
-    def gradient(rows: Array) -> Gradient:
-        found = engine.gradient(layout.unfold(rows))
-        extras = {  # those per feature are (rows, features, outputs)
-            name: layout.narrow(array) if array.ndim == 3 and array.shape[1] == layout.width else array
-            for name, array in found.extras.items()
-        }
-        return replace(
-            found,
-            extras=extras,
-            values=layout.narrow(found.values),
-            error=layout.narrow(found.error),
-            step=layout.narrow(found.step, fill=np.nan),
-            flags=layout.narrow(found.flags),
-        )
-
-    return _still(replace(engine, gradient=gradient), schema)
-
-
-def _still(engine: Engine, schema: Schema) -> Engine:
-    """Categories have no derivative, whatever an engine makes of their codes."""
-    coded = list(schema.levels)
-    if not coded:
-        return engine
-
-    def gradient(rows: Array) -> Gradient:
-        found = engine.gradient(rows)
-        found.values[:, coded], found.error[:, coded] = 0.0, 0.0
-        flags = found.flags.copy()  # may be one zero seen from everywhere
-        flags[:, coded] = 0
-        return replace(found, flags=flags)
-
-    return replace(engine, gradient=gradient)
-
-
-def _hardened(inner: Schema, folds: Iterable[Fold]) -> Schema:
-    """Mark one-hot columns as categories of their own, with the codes 0 and 1 they already hold."""
-    cells = {c: (0.0, 1.0) for fold in folds for c in fold.columns}
-    return replace(inner, levels={**cells, **inner.levels})

@@ -20,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from texplainer import prediction
+from texplainer.categories.swaps import Feature
 from texplainer.errors import InputError
-from texplainer.folds import Fold, Layout
-from texplainer.frames import Schema
-from texplainer.gradients import Engine
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
-from texplainer.swaps import Feature
+from texplainer.gradients.engine import Engine
+from texplainer.models import predictor as prediction
+from texplainer.models.libraries import library_of
+from texplainer.models.predictor import Predictor
+from texplainer.tables.onehot import ColumnGroup, OneHotLayout
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 DELTA = 0.1
 DISAGREEMENT = 0.1  # share of the training rows past which the explanation is of another model
@@ -76,9 +77,9 @@ def refit(
     if len(rows) != len(y):
         raise InputError(f"training has {len(rows)} rows and {len(y)} targets; expected as many of each.")
     wide, layout = PATTERNS[method](schema, rows, y)
-    continuous = layout.unfold(rows)  # (rows, wide columns)
+    continuous = layout.to_cells(rows)  # (rows, wide columns)
     if method == "induction":
-        cells = [c for fold in layout.folds.values() for c in fold.columns]
+        cells = [c for group in layout.groups.values() for c in group.columns]
         noise = np.random.default_rng(seed).uniform(-delta, delta, (len(rows), len(cells)))
         continuous[:, cells] += noise
     fitted = _fitted(predictor, continuous, y)
@@ -100,15 +101,15 @@ def refit(
 
 
 def linear_effects(
-    engine: Engine, layout: Layout, features: Sequence[Feature], rows: Array, f0: Array
+    engine: Engine, layout: OneHotLayout, features: Sequence[Feature], rows: Array, f0: Array
 ) -> list[Array]:
     """Delta_c = g . (P[c] - P[own]) for all levels, from the clone's gradient in the wide table."""
-    gradient = engine.gradient(layout.unfold(rows)).values  # (rows, wide columns, outputs)
+    gradient = engine.gradient(layout.to_cells(rows)).values  # (rows, wide columns, outputs)
     out = []
     for feature in features:
-        fold = layout.folds[feature.column]
-        g = gradient[:, fold.columns]
-        away = fold.cells(feature.codes)[None] - fold.cells(rows[:, feature.column])[:, None]
+        group = layout.groups[feature.column]
+        g = gradient[:, group.columns]
+        away = group.cells(feature.codes)[None] - group.cells(rows[:, feature.column])[:, None]
         out.append(np.einsum("rlc,rco->rlo", away, g))  # (rows, levels, outputs)
     return out
 
@@ -116,11 +117,11 @@ def linear_effects(
 # ---------------------------------------------------------------- levels as continuous cells
 
 
-def _one_hot_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, Layout]:
+def _one_hot_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, OneHotLayout]:
     return _widened(schema, {j: np.eye(len(levels)) for j, levels in schema.levels.items()}, {})
 
 
-def _target_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, Layout]:
+def _target_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, OneHotLayout]:
     """Encode each level by its shrunken mean target; of several classes, by the share of each."""
     if y.dtype.kind in "fc" and len(np.unique(y)) > 20:
         targets = y[:, None].astype(float)
@@ -140,11 +141,13 @@ def _target_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema
 PATTERNS = {"induction": _one_hot_patterns, "target": _target_patterns}
 
 
-def _widened(schema: Schema, patterns: dict[int, Array], missing: dict[int, Array]) -> tuple[Schema, Layout]:
+def _widened(
+    schema: Schema, patterns: dict[int, Array], missing: dict[int, Array]
+) -> tuple[Schema, OneHotLayout]:
     """Spread every categorical column over the cells of its patterns; a missing level has its own cells."""
     places: list[int] = []
     names: list[str] = []
-    folds: dict[int, Fold] = {}
+    groups: dict[int, ColumnGroup] = {}
     for j, name in enumerate(schema.names):
         places.append(len(names))
         if j not in patterns:
@@ -152,9 +155,9 @@ def _widened(schema: Schema, patterns: dict[int, Array], missing: dict[int, Arra
             continue
         width = patterns[j].shape[1]
         cells = tuple(range(len(names), len(names) + width))
-        folds[j] = Fold(cells, patterns[j], missing.get(j, np.zeros(width)))
+        groups[j] = ColumnGroup(cells, patterns[j], missing.get(j, np.zeros(width)))
         names += [f"{name}: cell {c}" for c in range(width)]
-    return Schema(tuple(names), "array", named=False), Layout(len(names), tuple(places), folds)
+    return Schema(tuple(names), "array", named=False), OneHotLayout(len(names), tuple(places), groups)
 
 
 # ---------------------------------------------------------------- the clone
@@ -180,16 +183,9 @@ def _fitted(predictor: Predictor, continuous: Array, y: np.ndarray) -> Any:
 
 def _after_encoding(predictor: Predictor) -> Any:
     """Leave out the part of the model that turns categories into numbers."""
-    model = predictor.model
     own = predictor.schema.inner or predictor.schema
-    if own.levels and hasattr(model, "steps") and len(model.steps) > 1:
-        rest = [step for _, step in model.steps[1:]]
-        from sklearn.pipeline import make_pipeline
-
-        return make_pipeline(*rest)
-    if predictor.kind == "catboost":
-        return type(model)(**{k: v for k, v in model.get_params().items() if k != "cat_features"})
-    return model
+    model = predictor.model
+    return library_of(model).without_encoder(model) if own.levels else model
 
 
 def _compare(original: Predictor, refitted: Predictor, rows: Array, y: np.ndarray) -> Refit:

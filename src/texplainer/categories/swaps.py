@@ -3,30 +3,25 @@
 A derivative with respect to a category does not exist. Its finite counterpart does: the swap effects
 Delta_c = f(x with level c) - f(x), one for every level c the background holds, taken on rows that can
 exist. With the levels' frequencies pi_c (of the whole background, or of the rows nearest to x in the other
-features) they give one attribution per feature, in the unit of the numeric ones:
+features) they give one value per feature, in the unit of the numeric ones:
 
-    contribution   f(x) - sum_c pi_c f(x^c)                        numeric: (x - mean) g
-    sensitivity    contribution / (1 - pi_own): f(x) against the   numeric: g
-                   mean of the other levels
-    scaled         the standard deviation of f as the feature      numeric: sigma g
-                   follows its frequencies, with the sign of the contribution
-    effect         the root mean square of Delta, same sign
+    local, sensitivity   f(x) - sum_c pi_c f(x^c): this level against the average one
+    effect               the root mean square of Delta
 
-In a linear model a 0/1 category so gets what its coefficient says. Levels with an order (an ordered
-category dtype, two numbers, or as declared) have a slope, the difference between the neighbouring levels,
-and take it for their sensitivity, scaled by the spread of the level positions.
+Levels with an order (an ordered category dtype, or as declared) have a slope, the difference between the
+neighbouring levels: it is their sensitivity, and times the spread of the level positions their local value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class Feature:
         """Give the positions of some codes on the feature's own scale; NaN stays NaN."""
         if self.positions is None:
             return np.full(codes.shape, np.nan)
-        known = np.isfinite(codes)
+        known = codes < len(self.positions)  # neither missing nor first met after the background
         return np.where(known, self.positions[np.where(known, codes, 0).astype(int)], np.nan)
 
 
@@ -71,47 +66,31 @@ class Swap:
     spread: Array
 
 
-def contribution(swap: Swap) -> Array:
+def against_average(swap: Swap) -> Array:
     """f(x) - sum_c pi_c f(x^c)."""
     return 0.0 - _mean(swap.delta, swap)
 
 
-def sensitivity(swap: Swap) -> Array:
-    """f(x) - the mean of f over the other levels; the slope, where there is one."""
-    others = 1.0 - (swap.weights * swap.own).sum(axis=1)[:, None]
-    share = contribution(swap)
-    against = np.divide(share, others, out=np.zeros_like(share), where=others > 1e-12)
-    return np.where(np.isnan(swap.slope), against, swap.slope)
+def spread_or_average(swap: Swap) -> Array:
+    """The row's level against the average one; slope times spread where the levels have an order."""
+    return np.where(np.isnan(swap.slope), against_average(swap), swap.slope * swap.spread)
 
 
-def scaled(swap: Swap) -> Array:
-    """The standard deviation of f over the levels, signed; slope times spread, where there is one."""
-    share = contribution(swap)
-    deviation = np.sqrt(_mean((swap.delta + share[:, None, :]) ** 2, swap))
-    return np.where(np.isnan(swap.slope), np.copysign(deviation, share), swap.slope * swap.spread)
+def slope_or_average(swap: Swap) -> Array:
+    """The row's level against the average one; the slope where the levels have an order."""
+    return np.where(np.isnan(swap.slope), against_average(swap), swap.slope)
 
 
-def effect(swap: Swap) -> Array:
-    """The root mean square of the swap effects, signed by the slope or the contribution."""
-    size = np.sqrt(_mean(swap.delta**2, swap))
-    return np.copysign(size, np.where(np.isnan(swap.slope), contribution(swap), swap.slope))
-
-
-SHARES: dict[str, Callable[[Swap], Array]] = {
-    "sensitivity": sensitivity,
-    "scaled": scaled,
-    "contribution": contribution,
-    "integrated": contribution,
-    "additive": contribution,
-    "effect": effect,
-}
+def root_mean_square(swap: Swap) -> Array:
+    """The root mean square of the swap effects."""
+    return np.sqrt(_mean(swap.delta**2, swap))
 
 
 def _mean(values: Array, swap: Swap) -> Array:
     return (swap.weights[:, :, None] * values).sum(axis=1)
 
 
-def slopes(delta: Array, positions: Array, own: Array) -> Array:
+def level_slopes(delta: Array, positions: Array, own: Array) -> Array:
     """Centred difference between the neighbours of each row's own position, one-sided at the ends."""
     gap = positions - own[:, None]  # (rows, levels)
     rows = np.arange(len(gap))
@@ -160,7 +139,7 @@ def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap
     places = np.nan_to_num(positions)
     mean = (known * places).sum(axis=1, keepdims=True) / total
     spread = np.sqrt((known * (places - mean) ** 2).sum(axis=1, keepdims=True) / total)
-    return Swap(delta, weights, feature.own(rows), slopes(delta, positions, own), spread)
+    return Swap(delta, weights, feature.own(rows), level_slopes(delta, positions, own), spread)
 
 
 def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:

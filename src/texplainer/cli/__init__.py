@@ -17,7 +17,7 @@ import click
 
 from texplainer import __version__
 
-USAGE, BAD_INPUT, MODEL_FAILURE, BUG = 2, 3, 4, 70
+BAD_INPUT, MODEL_FAILURE, BUG = 3, 4, 70
 
 #: command -> its line in the help; `texplainer.cli.<command>:command` is the command
 COMMANDS = {
@@ -84,18 +84,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = 130
+    except SystemExit as error:
+        click.echo(f"texplainer: something that was called left with sys.exit({error.code!r}).", err=True)
+        code = MODEL_FAILURE
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
     except Exception as error:
         if debug:
             raise
-        code, message = _explain(error)
+        code, message = _in_words(error)
         click.echo(f"texplainer: {' '.join(message.split())}", err=True)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _explain(error: Exception) -> tuple[int, str]:
+def _in_words(error: Exception) -> tuple[int, str]:
     """The exit code and the line for an error."""
     from texplainer.errors import InputError, ModelError
 

@@ -44,15 +44,17 @@ def command(
     model: str, data: str, explainers: str, metrics: str, rows: int, out: str | None, **arguments: Any
 ) -> None:
     """Measure how stable and faithful explanations of MODEL are on rows of DATA, side by side."""
-    from texplainer import tables
     from texplainer.errors import InputError
+    from texplainer.files import survey
     from texplainer.metrics import evaluate
 
     if out is not None and Path(out).suffix not in WRITERS:
         raise InputError(f"{out} has the suffix {Path(out).suffix!r}; expected one of {', '.join(WRITERS)}.")
+    if out is not None:
+        options.refuse_overwriting(out, data, model, arguments["background"])
     job = options.job_from(model, data, arguments)
     names = [name.strip() for name in explainers.split(",") if name.strip()]
-    frame = tables.take(job.table, job.columns, tables.sample(job.table, (), rows))
+    frame = survey.take_rows(job.table, job.columns, survey.sample_rows(job.table, (), rows))
     wanted = [name.strip() for name in metrics.split(",")]
     found = evaluate(
         _build(job, names, options.chosen(arguments)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ Examples:
 """
 )
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @click.option(
     "-o", "--out", metavar="OUT", help="Result: .parquet .arrow .feather .npz .csv .jsonl, or a folder/."
 )
@@ -50,37 +51,80 @@ Examples:
 @click.option("--memory", default=None, help="Memory a worker may use, such as 2GB.")
 @click.option("--shard-rows", type=click.IntRange(1), default=None, help="Rows a shard.")
 @click.option("--restart", is_flag=True, help="Throw away the shards of an earlier run.")
-def command(model: str, data: str, out: str | None, kind: str, row: int | None, **arguments: Any) -> int:
+def command(
+    model: str, data: tuple[str, ...], out: str | None, kind: str, row: int | None, **arguments: Any
+) -> int:
     """Explain every row of the table DATA with the model in the file MODEL.
 
     MODEL is an ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm) or torch.export
     (.pt2) file, torch weights (.pt with --module), or package.module:function, a function from a pandas
     frame to predictions. DATA is a CSV, Parquet, Arrow (Feather) or JSON lines file. Columns the model
-    does not name are left out.
+    does not name are left out. Several readings (--attribution local,shares) go to a place each, named after
+    the reading: result.local.parquet, result.shares.parquet.
+
+    DATA can also be images, files or folders of them: OUT is then a folder for one result and a picture
+    of each image.
     """
+    from texplainer.files.picture_files import are_pictures
+
+    if are_pictures(data):
+        from texplainer.cli.pictures import explain_pictures
+
+        return explain_pictures(model, data, out, {**arguments, "row": row})
+    if len(data) != 1:
+        raise click.UsageError(f"{len(data)} files; a table is one file, and several must be images.")
+    return _explain_table(model, data[0], out, kind, row, arguments)
+
+
+def _explain_table(
+    model: str, data: str, out: str | None, kind: str, row: int | None, arguments: dict[str, Any]
+) -> int:
+    """Explain a table as the options ask."""
     if out is None or kind == "table" or row is not None:
         if out is not None:
             raise click.UsageError("--row and --format table draw one row; leave -o out.")
         return _draw(model, data, row or 0, arguments)
-    if out.endswith("/") or Path(out).is_dir() or arguments["on"] or arguments["scheduler"]:
-        if arguments["sign"]:
-            raise click.UsageError("--sign signs one result file; a folder of shards has a manifest instead.")
-        return _run(model, data, out, arguments)
-    return _save(model, data, out, arguments)
+    inputs = (data, model, arguments["background"], arguments["sign"])
+    options.refuse_overwriting(out, *inputs)
+    options.refuse_overwriting(f"{out}.json", *inputs)
+    many = out.endswith("/") or Path(out).is_dir() or arguments["on"] or arguments["scheduler"]
+    return max(
+        (_run if many else _save)(job, place, arguments)
+        for job, place in _readings(model, data, out, bool(many), arguments)
+    )
 
 
-def _save(model: str, data: str, out: str, arguments: dict[str, Any]) -> int:
+def _readings(
+    model: str, data: str, out: str, many: bool, arguments: dict[str, Any]
+) -> Iterator[tuple[Any, str]]:
+    """The job of every reading asked for, and where it goes: one place each, named after the reading."""
+    from texplainer.files import job as jobs
+    from texplainer.files import results
+
+    if not many:
+        results.result_format(Path(out))
+    names = arguments["attribution"].split(",")
+    job = options.job_from(model, data, arguments | {"attribution": names[0]})
+    if len(names) == 1:
+        yield job, out
+        return
+    for name in dict.fromkeys(names):
+        path = Path(out) / name if many else Path(out).with_suffix(f".{name}{Path(out).suffix}")
+        options.refuse_overwriting(str(path), data, model, arguments["background"], arguments["sign"])
+        yield jobs.with_reading(job, name), str(path)
+
+
+def _save(job: Any, out: str, arguments: dict[str, Any]) -> int:
     """Stream the table through the explainer into one file."""
-    from texplainer import files, streams
-    from texplainer.execution.bar import telling
+    from texplainer.files import job as jobs
+    from texplainer.files import results
+    from texplainer.support.progress import telling
 
-    files.format_of(Path(out))
-    job = options.job_from(model, data, arguments)
     counts: dict[str, int] = {}
     first = ""
-    writer = files.Writer(out, key=arguments["sign"], **job.facts)
+    writer = results.ResultWriter(out, key=arguments["sign"], **job.facts)
     with writer, telling(None, 0, job.table.rows) as tell:
-        for start, piece in streams.explain(job):
+        for start, piece in jobs.explain_blocks(job):
             writer.write(piece)
             for verdict, number in piece.verdict_counts().items():
                 counts[verdict] = counts.get(verdict, 0) + number
@@ -95,36 +139,43 @@ def _save(model: str, data: str, out: str, arguments: dict[str, Any]) -> int:
     return 1 if first and arguments["strict"] else 0
 
 
-def _run(model: str, data: str, out: str, arguments: dict[str, Any]) -> int:
+def _run(job: Any, out: str, arguments: dict[str, Any]) -> int:
     """Explain into a folder of shards, resumable and on a cluster."""
     from texplainer.execution import run
+    from texplainer.execution.signature import sign_folder
+    from texplainer.files import audit
 
-    job = options.job_from(model, data, arguments)
+    if arguments["sign"]:
+        audit.sign("", Path(arguments["sign"]))  # a wrong key is told before the work, not after
     report = run(
         job.explainer,
-        data,
+        job.table,
         out,
         on=arguments["scheduler"] or arguments["on"] or "serial",
         workers=arguments["workers"],
         memory=arguments["memory"],
         shard_rows=arguments["shard_rows"],
         restart=arguments["restart"],
+        record=job.facts,
     )
     click.echo(str(report), err=True)
+    if arguments["sign"] and report.code == 0:
+        sign_folder(Path(out), arguments["sign"])
     return report.code
 
 
 def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
     """Draw one row in the terminal."""
-    from texplainer import streams, tables
     from texplainer.cli import picture
     from texplainer.errors import InputError
+    from texplainer.files import job as jobs
+    from texplainer.files import survey
 
     job = options.job_from(model, data, arguments)
     if row >= job.table.rows:
         raise InputError(f"--row {row}: {data} has {job.table.rows} rows, counted from 0.")
-    frame = tables.take(job.table, job.columns, [row])
-    piece, failure = streams.explain_piece(job.explainer, frame, job.background)
+    frame = survey.take_rows(job.table, job.columns, [row])
+    piece, failure = jobs.explain_piece(job.explainer, frame, job.background)
     if failure is not None:
         raise failure
     picture.draw(piece, row, arguments["top"])

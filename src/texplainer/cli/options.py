@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+
+from texplainer.gradients.engine import ENGINES
+from texplainer.readings.table import READINGS
 
 
 class Number(click.ParamType):
@@ -23,6 +27,14 @@ class Number(click.ParamType):
             return float(value)
         except ValueError:
             self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor a number", param, ctx)
+
+
+class Readings(click.Choice):
+    """The name of a reading, or several separated by commas."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check every name."""
+        return ",".join(super(Readings, self).convert(name, param, ctx) for name in str(value).split(","))
 
 
 def _output(_: Any, __: Any, values: tuple[str, ...]) -> Any:
@@ -43,6 +55,13 @@ def _categorical(_: Any, __: Any, values: tuple[str, ...]) -> Any:
     return out
 
 
+def _separator(ctx: Any, param: Any, value: str | None) -> str | None:
+    value = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
+    if value is not None and len(value) != 1:
+        raise click.BadParameter(f"{value!r} is no single character", ctx, param)
+    return value
+
+
 def _bounds(ctx: Any, param: Any, value: str) -> Any:
     if value in ("background", "none"):
         return None if value == "none" else value
@@ -60,7 +79,7 @@ _EXPLAINER = (
     click.option("--scale", type=click.Choice(["auto", "probability", "margin", "raw"]), default="auto"),
     click.option(
         "--engine",
-        type=click.Choice(["auto", "closed-form", "autodiff", "tree", "finite-difference"]),
+        type=click.Choice(["auto", *ENGINES]),
         default="auto",
         help="How the gradient is found.",
     ),
@@ -70,11 +89,9 @@ _EXPLAINER = (
     ),
     click.option(
         "--attribution",
-        type=click.Choice(
-            ["auto", "sensitivity", "scaled", "effect", "contribution", "integrated", "additive"]
-        ),
+        type=Readings(["auto", *READINGS]),
         default="auto",
-        help="How the gradient becomes values.",
+        help=" ".join(f"{name}: {reading.question}" for name, reading in READINGS.items()),
     ),
     click.option(
         "--categorical",
@@ -93,6 +110,13 @@ _EXPLAINER = (
 )
 _MODEL = (
     click.option("--background", metavar="FILE", help="Table of training rows [default: rows of the data]."),
+    click.option(
+        "--separator",
+        callback=_separator,
+        metavar="MARK",
+        help="Between the cells of a CSV table, such as ';' or tab.",
+    ),
+    click.option("--decimal", metavar="MARK", help="Decimal mark of a CSV table, such as ','."),
     click.option(
         "--drop", multiple=True, metavar="COLUMN", help="Column that is no feature; may be repeated."
     ),
@@ -124,7 +148,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments for TExplainer among a command's, without those left alone."""
-    from texplainer.streams import OPTIONS
+    from texplainer.files.job import OPTIONS
 
     defaults = {
         "bounds": "background",
@@ -142,20 +166,38 @@ def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def job_from(model: str, data: str, arguments: dict[str, Any]) -> Any:
     """Prepare what a command's arguments describe, with a plain warning about pickles."""
-    from texplainer import model_files, streams
-    from texplainer.cli.waiting import waiting
+    from texplainer.files import job as jobs
+    from texplainer.files import models
+    from texplainer.support.progress import waiting
 
-    if arguments["allow_pickle"] and model.lower().endswith(tuple(model_files.UNSAFE)):
+    if arguments["allow_pickle"] and model.lower().endswith(tuple(models.UNSAFE)):
         click.echo(
             f"texplainer: warning: --allow-pickle: opening {model} runs any code its author put in.", err=True
         )
-    consent = model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
+    consent = models.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
     with waiting(f"looking through {data}"):
-        return streams.prepare(
+        return jobs.prepare_job(
             model,
             data,
             background=arguments["background"],
             consent=consent,
             drop=arguments["drop"],
             options=chosen(arguments),
+            dialect=dialect_of(arguments),
         )
+
+
+def dialect_of(arguments: dict[str, Any]) -> Any:
+    """How a text table is written, as far as the user says."""
+    from texplainer.files.tables import Dialect
+
+    return Dialect(arguments["separator"], arguments["decimal"])
+
+
+def refuse_overwriting(out: str, *inputs: str | None) -> None:
+    """Refuse to write where something is read from."""
+    from texplainer.errors import InputError
+
+    for name in inputs:
+        if name is not None and Path(out).exists() and Path(name).exists() and Path(out).samefile(name):
+            raise InputError(f"{out} is read by this command; choose another place to write to.")

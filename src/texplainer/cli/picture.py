@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
+from texplainer.readings import table
 
 HALF = 18  # characters a bar may take on either side of its axis
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -19,43 +20,64 @@ _STYLES = {"stable": "green", "fragile": "yellow", "undefined": "red"}
 def draw(explanation: Explanation, row: int, top: int, console: Console | None = None) -> None:
     """Draw the first row of an explanation, named `row`, one picture per output."""
     console = console or Console()
-    values = explanation.arrays["values"][0]  # (features, outputs)
-    verdict, reason = str(explanation.arrays["verdict"][0]), str(explanation.arrays["reason"][0])
+    name, scale = explanation.attribution, explanation.scale
     base = np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0]
     for o, output in enumerate(explanation.output_names):
-        title = Text.assemble((f"row {row}", "bold"), f"  output {output} on the {explanation.scale} scale  ")
+        what = table.quantity(scale, str(output))
+        title = Text.assemble((f"row {row}", "bold"), f"  {what}  ")
         title.append(f"f(x) = {explanation.arrays['predictions'][0, o]:.6g}", style="bold")
-        title.append(f", mean {base[o]:.6g}, {explanation.attribution}")
+        title.append(f", mean {base[o]:.6g}")
         console.print(title, soft_wrap=True)
-        console.print(_bars(explanation, values[:, o], o, top, console.width))
-    console.print(Text(verdict + (f": {reason}" if reason else ""), style=_STYLES.get(verdict, "")))
+        question = f"{table.READINGS[name].question} " if name in table.READINGS else ""
+        console.print(Text(f"{question}{name}: {table.axis_words(name, what, scale)}", "dim"))
+        console.print(_bars(explanation, explanation.arrays["values"][0, :, o], o, top, console.width))
+    console.print(_verdict(explanation))
+
+
+def _verdict(explanation: Explanation) -> Text:
+    """How far to trust the values, in a line."""
+    arrays = explanation.arrays
+    verdict, reason = str(arrays["verdict"][0]), str(arrays["reason"][0])
+    wobble = arrays.get("wobble", np.full((1, 1), np.nan))[0]
+    known = f", wobble {np.nanmax(wobble):.1%}" if np.isfinite(wobble).any() else ""
+    return Text(verdict + known + (f": {reason}" if reason else ""), style=_STYLES.get(verdict, ""))
 
 
 def _bars(explanation: Explanation, values: np.ndarray, output: int, top: int, width: int) -> Table:
     order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
-    error = explanation.arrays.get("error")
+    error, signed = explanation.arrays.get("error"), table.signed(explanation.attribution)
+    sign, units = "+" if signed else "", explanation.units
     lines = []
     for j in order[:top]:
         bound = float(error[0, j, output]) if error is not None else np.nan
         name, cell = explanation.feature_names[j], _cell(explanation.arrays["data"][0, j])
         words = f"± {bound:.1e}" if np.isfinite(bound) and bound else ""
-        lines.append((_cut(name), _cut(cell), float(values[j]), f"{values[j]:+.4g}", words))
+        words += f"  {units[j]}" if len(set(units)) > 1 else ""  # numbers and levels side by side
+        lines.append((_cut(name), _cut(cell), float(values[j]), f"{values[j]:{sign}.4g}", words.strip()))
     if len(order) > top:
         rest = float(np.nansum(values[order[top:]]))
-        lines.append((f"{len(order) - top} others", "", np.nan, f"{rest:+.4g}", ""))
+        lines.append((f"{len(order) - top} others", "", np.nan, f"{rest:+.4g}" if signed else "", ""))
     taken = sum(max(len(line[k]) for line in lines) + 2 for k in (0, 1, 3, 4))
     half = int(np.clip((width - taken - 1) // 2, 4, HALF))
     longest = np.nanmax(np.abs(values)) if np.isfinite(values).any() else 0.0
-    table = Table.grid(padding=(0, 2))
+    grid = Table.grid(padding=(0, 2))
     for justify in ("left", "right", "left", "right", "right"):
-        table.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        grid.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for name, cell, value, number, words in lines:
-        table.add_row(Text(name), Text(cell, "dim"), _bar(value, longest, half), number, Text(words, "dim"))
-    return table
+        bar = _bar(value, longest, half, signed)
+        grid.add_row(Text(name), Text(cell, "dim"), bar, number, Text(words, "dim"))
+    return grid
 
 
-def _bar(value: float, longest: float, half: int) -> Text:
-    """A bar to the right of the axis for a positive value, to the left for a negative one."""
+def _bar(value: float, longest: float, half: int, signed: bool) -> Text:
+    """A bar to the right of the axis for a positive value, to the left for a negative one.
+
+    Sizes without a sign have one colour and the whole width.
+    """
+    if not signed:
+        length = 2 * half
+        full, part = divmod(round(np.nan_to_num(value) / (longest or 1.0) * length * 8), 8)
+        return Text.assemble("│", (("█" * full + (_EIGHTHS[part] if part else "")).ljust(length), "cyan"))
     if not np.isfinite(value) or longest == 0:
         return Text(" " * half + "│" + " " * half)
     full, part = divmod(round(abs(value) / longest * half * 8), 8)

@@ -22,7 +22,9 @@ Example:
 def command(result: tuple[str, ...], out: str, title: str) -> None:
     """Write saved explanations or evaluations as one self-contained HTML page."""
     from texplainer import report
+    from texplainer.cli import options
 
+    options.refuse_overwriting(out, *result)
     parts = {Path(path).name: _load(path) for path in result}
     written = report.write(parts if len(parts) > 1 else next(iter(parts.values())), out, title=title)
     click.echo(f"{written}", err=True)
@@ -30,11 +32,11 @@ def command(result: tuple[str, ...], out: str, title: str) -> None:
 
 def _load(path: str) -> Any:
     """An explanation; or an evaluation, which is an npz archive too."""
-    from texplainer import files
     from texplainer.errors import InputError
+    from texplainer.files import results
 
     try:
-        return files.load(path)
+        return results.load_explanation(path)
     except InputError as refusal:
         from texplainer.metrics import Evaluation
 

@@ -30,12 +30,13 @@ Example:
 @options.explainer_options
 def command(model: str, data: str, port: int, browser: bool, rows: int, **arguments: Any) -> None:
     """Explore explanations of MODEL on rows of DATA in the browser; stop with Ctrl-C."""
-    from texplainer import app, tables
+    from texplainer import app
+    from texplainer.files import survey
 
     job = options.job_from(model, data, arguments)
     app.serve(
         job.explainer.predictor.model,
-        tables.take(job.table, job.columns, tables.sample(job.table, (), rows)),
+        survey.take_rows(job.table, job.columns, survey.sample_rows(job.table, (), rows)),
         background=job.background,
         port=port,
         open_browser=browser,

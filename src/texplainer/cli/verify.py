@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from texplainer.cli import options
 Examples:
   texplainer verify result.parquet --model iris.skops --data iris.csv
   texplainer verify result.parquet --model iris.skops --data iris.csv --rows 100 -o rows.csv
+  texplainer verify shards/ --model iris.skops --data iris.csv
 """
 )
 @click.argument("result")
@@ -30,23 +32,25 @@ Examples:
 )
 @click.option("-o", "--out", metavar="FILE", help="Write the verdict on every row as CSV.")
 def command(result: str, model: str, data: str, show: int, out: str | None, **arguments: Any) -> int:
-    """Recompute RESULT and compare it row by row: identical, within tolerance or different.
+    """Recompute RESULT, a file or a folder of shards, row by row: identical, within tolerance or different.
 
     The model, the data and the background must be the recorded ones. Other library versions are
     reported, not failed. Leaves with exit code 1 if the result is different.
     """
-    from texplainer import model_files, verification
-    from texplainer.cli.waiting import waiting
+    from texplainer.files import models, verify
+    from texplainer.support.progress import waiting
 
+    if out is not None:
+        options.refuse_overwriting(out, result, data, model, arguments["background"])
     if arguments["drop"]:
         raise click.UsageError("--drop is recorded in the result; leave it out.")
     with waiting(f"recomputing {result}"):
-        check = verification.verify(
+        check = _verifier(result)(
             result,
             model,
             data,
             background=arguments["background"],
-            consent=model_files.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"]),
+            consent=models.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"]),
             rows=arguments["rows"],
             tolerance=arguments["tolerance"],
             public_key=arguments["public_key"],
@@ -55,12 +59,25 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     click.echo(f"{check.verdict}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
     for failure in check.failures:
         click.echo(f"  failed: {failure}")
+    for name, number in check.differing.items():
+        click.echo(f"  differs: {name} in {number} rows")
     for note in check.notes:
         click.echo(f"  note: {note}")
     _list_rows(check, show)
     if out is not None:
         _write(check, out)
-    return 1 if check.verdict == verification.DIFFERENT else 0
+    return 1 if check.verdict == verify.DIFFERENT else 0
+
+
+def _verifier(result: str) -> Any:
+    """One file, or a folder of shards."""
+    if Path(result).is_dir():
+        from texplainer.execution.verify_folder import verify_folder
+
+        return verify_folder
+    from texplainer.files.verify import verify_result
+
+    return verify_result
 
 
 def _list_rows(check: Any, show: int) -> None:

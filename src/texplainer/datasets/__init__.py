@@ -1,4 +1,4 @@
-"""Data sets by name: the paper's, mixed synthetics with known truth, and scikit-learn's own.
+"""Data sets by name: the paper's, synthetics with known truth, scikit-learn's own, and further real ones.
 
 `load("heloc")` gives a `Dataset`: split, filled, encoded, scaled, with its source, licence and checksum.
 `table()` lists them all with their state. To add one: a function that returns a `Table` and one line in
@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from texplainer.datasets import further, real, synthetic
+from texplainer.datasets.bundled import NAMES as BUNDLED
+from texplainer.datasets.bundled import bundled
+from texplainer.datasets.dataset import SPLIT_SEED, Dataset, Scaler, Table, prepare
+from texplainer.datasets.store import ChecksumError, DatasetUnavailable, cache_folder, state
 from texplainer.errors import InputError
 
-from . import real, synthetic
-from .bundled import NAMES as BUNDLED
-from .bundled import bundled
-from .dataset import SPLIT_SEED, Dataset, Scaler, Table, prepare
-from .store import ChecksumError, DatasetUnavailable, cache_folder, state
-
 __all__ = [
+    "SPLIT_SEED",
     "ChecksumError",
     "Dataset",
     "DatasetUnavailable",
@@ -72,7 +72,12 @@ ENTRIES: dict[str, Entry] = {
     "breast_cancer": Entry("malignant or benign tumours", 569, 30, partial(bundled, "breast_cancer")),
     "digits": Entry("handwritten digits, 8 x 8 pixels", 1797, 64, partial(bundled, "digits")),
     "diabetes": Entry("progress of diabetes, a regression", 442, 10, partial(bundled, "diabetes")),
+    **{
+        name: Entry(one.about, one.rows, one.features, partial(further.further, name))
+        for name, one in further.FURTHER.items()
+    },
 }
+SOURCES = {**real.SOURCES, **further.SOURCES}
 
 
 def names() -> tuple[str, ...]:
@@ -95,10 +100,10 @@ def load(name: str, *, seed: int = SPLIT_SEED, download: bool = True) -> Dataset
     DatasetUnavailable : when the data is not at hand and cannot be downloaded.
     ChecksumError : when the data found is not the data expected.
     """
-    wanted = {plain(key): key for key in ENTRIES}.get(plain(name))
+    wanted = {plain_name(key): key for key in ENTRIES}.get(plain_name(name))
     if wanted is None:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(ENTRIES)}")
-    options = {"download": download} if wanted in real.SOURCES else {}
+    options = {"download": download} if wanted in SOURCES else {}
     return prepare(ENTRIES[wanted].make(**options), seed=seed)
 
 
@@ -106,7 +111,7 @@ def table() -> list[dict[str, str | int]]:
     """List the data sets with their state: generated, bundled, cached, in TEXPLAINER_DATA or to download."""
     records: list[dict[str, str | int]] = []
     for name, entry in ENTRIES.items():
-        source = real.SOURCES.get(name)
+        source = SOURCES.get(name)
         kind = "generated" if name not in BUNDLED else "bundled with scikit-learn"
         records.append(
             {
@@ -124,5 +129,5 @@ def table() -> list[dict[str, str | int]]:
     return records
 
 
-def plain(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+def plain_name(name: str) -> str:
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())

@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 
-from .dataset import Table
+from texplainer.datasets.dataset import Table
 
 NAMES = ("iris", "wine", "breast_cancer", "digits", "diabetes")
 

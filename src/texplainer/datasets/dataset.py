@@ -129,7 +129,7 @@ def prepare(table: Table, *, seed: int = SPLIT_SEED) -> Dataset:
     encoded: dict[str, Array] = {}
     groups: dict[str, tuple[str, ...]] = {}
     for name, column in table.columns.items():
-        filled = fill(column, train)
+        filled = fill_gaps(column, train)
         indicators = {name: filled} if filled.dtype.kind == "f" else one_hot(name, filled)
         encoded |= indicators
         if filled.dtype.kind != "f":
@@ -159,12 +159,12 @@ def prepare(table: Table, *, seed: int = SPLIT_SEED) -> Dataset:
         truth_test=None if truth is None else truth[test],
         source=table.source,
         licence=table.licence,
-        checksum=digest(table.columns, table.target),
+        checksum=table_digest(table.columns, table.target),
         note=table.note,
     )
 
 
-def fill(column: Array, train: Array) -> Array:
+def fill_gaps(column: Array, train: Array) -> Array:
     """Replace missing cells by the training mean (numbers) or mode (text; ties: first by name)."""
     if column.dtype.kind == "f":
         return np.where(np.isnan(column), np.nanmean(column[train]), column)
@@ -180,7 +180,7 @@ def one_hot(name: str, column: Array) -> dict[str, Array]:
     return {f"{name}_{level}": (column == level).astype(float) for level in kept}
 
 
-def digest(columns: Mapping[str, Array], target: Array) -> str:
+def table_digest(columns: Mapping[str, Array], target: Array) -> str:
     """SHA-256 of a table's content, whatever file format it travelled in."""
     hasher = hashlib.sha256()
     for name, column in (*columns.items(), ("", target)):

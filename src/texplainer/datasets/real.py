@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .dataset import Array, Table
-from .store import Content, Source, fetch, local_path
+from texplainer.datasets.dataset import Array, Table
+from texplainer.datasets.store import Content, Source, fetch, local_path
 
 BANKNOTE = ("variance", "skewness", "curtosis", "entropy")
 HELOC_CATEGORIES = ("MaxDelq2PublicRecLast12M", "MaxDelqEver")

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .dataset import Array, digest
+from texplainer.datasets.dataset import Array, table_digest
 
 Content = tuple[Mapping[str, Array], Array]  # columns, target
 BLOCK = 1 << 16
@@ -79,7 +79,9 @@ def state(source: Source) -> str:
     """Where `fetch` would find the data now."""
     if local_path(source):
         return "in TEXPLAINER_DATA"
-    return "cached" if cached_path(source).is_file() else "to download"
+    if cached_path(source).is_file():
+        return "cached"
+    return "to download" if source.url else "to put into TEXPLAINER_DATA"
 
 
 def fetch(source: Source, *, download: bool = True) -> Content:
@@ -94,6 +96,8 @@ def fetch(source: Source, *, download: bool = True) -> Content:
     if not path.is_file():
         if not download:
             raise unavailable(source, "downloading was not allowed")
+        if not source.url:
+            raise unavailable(source, "no public address of the plain file is known")
         download_to(path, source)
     data = path.read_bytes()
     found, expected = hashlib.sha256(data).hexdigest(), side_file(path).read_text().strip()
@@ -108,9 +112,9 @@ def download_to(path: Path, source: Source) -> None:
     """Download, verify, and only then put the file and its SHA-256 in place."""
     try:
         url, md5 = (
-            source.published(receive(source.url, source.name)) if source.published else (source.url, "")
+            source.published(fetch_bytes(source.url, source.name)) if source.published else (source.url, "")
         )
-        data = receive(url, source.name)
+        data = fetch_bytes(url, source.name)
     except OSError as error:
         raise unavailable(source, f"downloading {source.url} failed ({error})") from error
     if md5 and hashlib.md5(data, usedforsecurity=False).hexdigest() != md5:
@@ -122,7 +126,7 @@ def download_to(path: Path, source: Source) -> None:
             part.write_bytes(content)
 
 
-def receive(url: str, label: str) -> bytes:
+def fetch_bytes(url: str, label: str) -> bytes:
     """Fetch the bytes behind an address, with a progress bar when a terminal is watching."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -147,7 +151,7 @@ def receive(url: str, label: str) -> bytes:
 
 def verified(source: Source, content: Content, origin: str) -> Content:
     """Give the content back if its checksum is a known one."""
-    found = digest(*content)
+    found = table_digest(*content)
     if found not in source.checksums:
         expected = " or ".join(sorted(source.checksums))
         raise ChecksumError(

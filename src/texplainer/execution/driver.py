@@ -3,88 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.execution import fingerprint, manifest, mappers, plan, shards, ship
-from texplainer.execution.bar import Tell, telling
-from texplainer.execution.sources import Source, Stream
-from texplainer.execution.spool import open_source
-from texplainer.execution.work import Job, Parcel, Record, digest_rows, explain
+from texplainer.execution import identity, manifest, packing, plan, shards
+from texplainer.execution.backends.table import Backend, Order, find_backend
+from texplainer.execution.run_report import RunReport, sum_up
+from texplainer.execution.worker import Parcel, ShardJob, ShardRecord, explain_quietly
 from texplainer.explainer import TExplainer
-
-
-@dataclass(frozen=True)
-class Report:
-    """What became of a run.
-
-    Attributes
-    ----------
-    destination
-        The folder of results.
-    rows, shards
-        Of the whole table.
-    kept
-        Shards that were already there.
-    undefined
-        Rows without an explanation; the column `reason` tells why.
-    failed
-        The records of shards that could not be explained or written, with their errors.
-    stopped
-        Why the run ended early, or "".
-    evaluations
-        Rows given to the model, of all shards.
-    engine, seconds
-        The engine's name; the time this run took.
-    explained
-        Rows explained by this run.
-    """
-
-    destination: Path
-    rows: int
-    shards: int
-    kept: int
-    undefined: int
-    failed: tuple[Record, ...]
-    stopped: str
-    evaluations: int
-    engine: str
-    seconds: float
-    explained: int
-
-    @property
-    def ok(self) -> bool:
-        """Whether every row has its explanation."""
-        return not (self.failed or self.undefined or self.stopped)
-
-    @property
-    def code(self) -> int:
-        """The exit code of a program: 0, or 1 if anything is missing."""
-        return 0 if self.ok else 1
-
-    @property
-    def rows_per_second(self) -> float:
-        """Rows explained by this run, a second."""
-        return self.explained / self.seconds if self.seconds else 0.0
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.explained:,} rows explained in {self.seconds:,.1f} s "
-            f"({self.rows_per_second:,.0f} rows/s, engine {self.engine}); "
-            f"{self.kept} of {self.shards} shards were there before",
-            f"results in {self.destination}",
-        ]
-        if self.undefined:
-            lines.append(f"{self.undefined:,} rows are undefined; the column 'reason' tells why")
-        lines += [f"shard {r.index} (rows {r.start}..{r.stop}) failed: {r.error}" for r in self.failed[:10]]
-        if len(self.failed) > 10:
-            lines.append(f"... and {len(self.failed) - 10} more")
-        if self.stopped:
-            lines.append(f"stopped early: {self.stopped}; run again to go on")
-        return "\n".join(lines)
+from texplainer.files import audit
+from texplainer.files.convert import open_source
+from texplainer.files.parquet_rows import ParquetRows, RowStream, digest_rows
+from texplainer.files.paths import sweep_parts
+from texplainer.support.progress import Tell, telling
 
 
 def run(
@@ -100,7 +35,8 @@ def run(
     workers: int | None = None,
     progress: bool | Tell | None = None,
     retries: int = 1,
-) -> Report:
+    record: Mapping[str, Any] | None = None,
+) -> RunReport:
     """Explain a table of any length into a folder of Parquet shards.
 
     Values do not depend on `on`, `workers` and `shard_rows`, to the last bit. A run that was
@@ -111,58 +47,41 @@ def run(
     explainer
         A TExplainer.
     source
-        A Parquet, CSV, Arrow or Feather file or a folder of them; a pandas, polars, Arrow, Dask or
-        Spark frame, a Ray dataset, an array. Columns the explainer does not know are left out.
+        A table on disk or a folder of them; a pandas, polars, Arrow, Dask or Spark frame, a Ray dataset,
+        an array. Columns the explainer does not know are left out.
     destination
         The folder for `part-*.parquet` and the manifest; workers must see it under the same path.
     on
-        "serial", "processes", "dask", "ray", "spark", the address of a scheduler, a
-        `dask.distributed.Client` or a `SparkSession`.
+        "serial", "processes", "dask", "ray", "spark", a scheduler's address, a Dask client, a SparkSession.
     resume
-        Keep the sound shards of an earlier run of the same model, data and settings; with False
-        a destination that holds results is refused.
+        Keep the sound shards of an earlier run of the same kind; False refuses a folder with results.
     restart
         Throw an earlier run's results away.
     shard_rows
         Rows a shard, rounded up to whole blocks of 512 or 4096 rows (`plan.BLOCKS`); what a crash can cost.
     memory
-        Budget of a worker for rows and results, such as "2GB", on top of interpreter and model: makes
-        shards and batches smaller if need be.
+        Budget of a worker for rows and results, such as "2GB", on top of interpreter and model.
     workers
         How many workers to start or use.
     progress
         True, False, None (a bar on a terminal), or a function of (rows done, rows in all).
     retries
         How often a failing block or shard is tried again.
+    record
+        Facts for the manifest, so that the run can be verified; the command line passes them.
     """
     if not isinstance(explainer, TExplainer):
         raise InputError(f"explainer is a {type(explainer).__name__}; expected a TExplainer.")
-    backend = mappers.find(on)
+    backend = find_backend(on)
     if backend.ships:
-        ship.check(explainer)
+        packing.check_travels(explainer)
     folder = Path(destination).resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    wishes = _Wishes(shard_rows, memory, backend.count(on, workers), retries, progress, record)
     with manifest.alone(folder):
-        begun = time.perf_counter()
         if restart:
             manifest.clear(folder)
-        earlier = manifest.read(folder)
-        if earlier is not None and not resume:
-            raise InputError(f"{folder} holds a run; resume it, restart it, or choose another destination.")
-        shards.sweep(folder)
-        rows = open_source(source, explainer.schema.inner or explainer.schema, folder)
-        count = backend.count(on, workers)
-        wishes = _Wishes(shard_rows, memory, count, retries)
-        job, header = _prepare(explainer, rows, folder, wishes, earlier[0] if earlier else None)
-        done = _verified(folder, rows, header, earlier) if earlier else []
-        try:
-            manifest.begin(folder, header, done)
-        except OSError as error:  # a full disk: the earlier manifest is still there
-            words = f"the manifest cannot be written ({error})"
-            return _report(folder, header, done, [], words, time.perf_counter() - begun)
-        order = mappers.Order(on, job, ship.pack(job) if backend.ships else Parcel(""), count)
-        records, stopped = _carry_out(backend, order, folder, header["plan"], done, progress)
-        return _report(folder, header, done, records, stopped, time.perf_counter() - begun)
+        return _run(explainer, source, folder, (backend, on), wishes, resume)
 
 
 @dataclass(frozen=True)
@@ -171,17 +90,47 @@ class _Wishes:
     memory: str | int | None
     workers: int
     retries: int
+    progress: bool | Tell | None
+    record: Mapping[str, Any] | None
+
+
+def _run(
+    explainer: TExplainer,
+    source: Any,
+    folder: Path,
+    place: tuple[Backend, Any],
+    wishes: _Wishes,
+    resume: bool,
+) -> RunReport:
+    """Carry out a run in a folder that no other run is writing to."""
+    begun = time.perf_counter()
+    earlier = manifest.read_manifest(folder)
+    if earlier is not None and not resume:
+        raise InputError(f"{folder} holds a run; resume it, restart it, or choose another destination.")
+    sweep_parts(folder)
+    rows = open_source(source, explainer.schema.inner or explainer.schema, folder)
+    job, header = _prepare(explainer, rows, folder, wishes, earlier[0] if earlier else None)
+    done = _verified(folder, rows, header, earlier) if earlier else []
+    try:
+        manifest.begin(folder, header, done)
+    except OSError as error:  # a full disk: the earlier manifest is still there
+        words = f"the manifest cannot be written ({error})"
+        return sum_up(folder, header, done, [], words, time.perf_counter() - begun)
+    backend, on = place
+    order = Order(on, job, packing.pack_job(job) if backend.ships else Parcel(""), wishes.workers)
+    records, stopped = _carry_out(backend, order, folder, header["plan"], done, wishes.progress)
+    return sum_up(folder, header, done, records, stopped, time.perf_counter() - begun)
 
 
 def _prepare(
-    explainer: TExplainer, source: Source, folder: Path, wishes: _Wishes, earlier: dict[str, Any] | None
-) -> tuple[Job, dict[str, Any]]:
+    explainer: TExplainer, source: ParquetRows, folder: Path, wishes: _Wishes, earlier: dict[str, Any] | None
+) -> tuple[ShardJob, dict[str, Any]]:
     """The job and the manifest's header; the plan of an earlier run is kept."""
-    explainer = ship.rebuilt(explainer)
-    layout = shards.Layout.of(explain(explainer, explainer.schema.write(explainer.background.rows[:1])))
-    known = fingerprint.take(explainer, source)
+    explainer = packing.unpacked_explainer(explainer)
+    layout = shard_columns(explainer)
+    known = identity.run_fingerprint(explainer, source)
     if earlier is not None:
-        _refuse_changes(fingerprint.changes(earlier["fingerprint"], known), folder)
+        _refuse_changes(identity.differing_fingerprints(earlier["fingerprint"], known), folder)
         planned = earlier["plan"]
         wish = wishes.shard_rows
         if wish is not None and plan.checked_rows(wish, planned["block"]) != planned["shard_rows"]:
@@ -189,22 +138,39 @@ def _prepare(
     else:
         planned = _plan(explainer, source, layout, wishes)
     if planned["batch_rows"] != explainer.predictor.batch_rows:
-        explainer = ship.rebuilt(explainer, planned["batch_rows"])
-    name = shards.digest(repr(known).encode())[:16]
+        explainer = packing.unpacked_explainer(explainer, planned["batch_rows"])
+    name = shards.bytes_digest(repr(known).encode())[:16]
     metadata = {"texplainer.version": known["texplainer"], "texplainer.run": name}
-    header = {
-        "fingerprint": known,
-        "plan": planned,
+    header = {"fingerprint": known, "plan": planned, **claims(explainer, layout)}
+    if wishes.record is not None:
+        facts = dict(wishes.record)
+        header["record"] = audit.audit_record(facts.pop("configuration"), {}, **facts)
+    job = ShardJob(explainer, source, str(folder), layout, planned["block"], wishes.retries, metadata)
+    return job, header
+
+
+def shard_columns(explainer: TExplainer) -> shards.ShardColumns:
+    """The columns of an explainer's shards, learnt from one row."""
+    return shards.ShardColumns.of(
+        explain_quietly(explainer, explainer.schema.write(explainer.background.rows[:1]))
+    )
+
+
+def claims(explainer: TExplainer, layout: shards.ShardColumns) -> dict[str, Any]:
+    """What the manifest says of all its rows."""
+    return {
         "engine": explainer.engine.name,
         "scale": explainer.predictor.scale,
         "attribution": explainer.attribution,
+        "features": list(layout.features),
         "outputs": list(layout.outputs),
         "base_values": list(layout.base_values),
     }
-    return Job(explainer, source, str(folder), layout, planned["block"], wishes.retries, metadata), header
 
 
-def _plan(explainer: TExplainer, source: Source, layout: shards.Layout, wishes: _Wishes) -> dict[str, int]:
+def _plan(
+    explainer: TExplainer, source: ParquetRows, layout: shards.ShardColumns, wishes: _Wishes
+) -> dict[str, int]:
     block, batch_rows = plan.BLOCKS[explainer.engine.exact], explainer.predictor.batch_rows
     if wishes.shard_rows is not None:
         shard_rows = plan.checked_rows(wishes.shard_rows, block)
@@ -227,14 +193,17 @@ def _refuse_changes(words: list[str], folder: Path) -> None:
 
 
 def _verified(
-    folder: Path, source: Source, header: dict[str, Any], earlier: tuple[dict[str, Any], list[Record]]
-) -> list[Record]:
+    folder: Path,
+    source: ParquetRows,
+    header: dict[str, Any],
+    earlier: tuple[dict[str, Any], list[ShardRecord]],
+) -> list[ShardRecord]:
     """The records of an earlier run that can be kept: file unharmed, rows the same."""
-    planned = {s.index: s for s in plan.cut(source.rows, header["plan"]["shard_rows"])}
+    planned = {s.index: s for s in plan.cut_shards(source.rows, header["plan"]["shard_rows"])}
     own = [r for r in earlier[1] if r.index in planned and r.file == planned[r.index].file]
     found = sorted(manifest.sound(folder, own), key=lambda r: r.index)
-    if not fingerprint.same_dates(earlier[0]["fingerprint"], header["fingerprint"]):
-        stream = Stream(source)
+    if not identity.same_dates(earlier[0]["fingerprint"], header["fingerprint"]):
+        stream = RowStream(source)
         for record in found:
             if digest_rows(stream.read(record.start, record.stop)) != record.input:
                 _refuse_changes([f"the data's rows {record.start}..{record.stop}"], folder)
@@ -242,20 +211,20 @@ def _verified(
 
 
 def _carry_out(
-    backend: mappers.Backend,
-    order: mappers.Order,
+    backend: Backend,
+    order: Order,
     folder: Path,
     planned: dict[str, int],
-    done: list[Record],
+    done: list[ShardRecord],
     progress: bool | Tell | None,
-) -> tuple[list[Record], str]:
+) -> tuple[list[ShardRecord], str]:
     """Explain the shards that are missing; every record is in the manifest before the next is awaited."""
     finished = {r.index for r in done}
-    todo = [s for s in plan.cut(planned["rows"], planned["shard_rows"]) if s.index not in finished]
+    todo = [s for s in plan.cut_shards(planned["rows"], planned["shard_rows"]) if s.index not in finished]
     if not todo:
         return [], ""
     rows = sum(r.rows for r in done)
-    records: list[Record] = []
+    records: list[ShardRecord] = []
     with telling(progress, rows, planned["rows"]) as tell, closing(backend.map(order, todo)) as found:
         for record in found:
             records.append(record)
@@ -268,37 +237,3 @@ def _carry_out(
             rows += record.rows
             tell(rows, planned["rows"])
     return records, ""
-
-
-def _report(
-    folder: Path,
-    header: dict[str, Any],
-    done: list[Record],
-    records: list[Record],
-    stopped: str,
-    seconds: float,
-) -> Report:
-    good = [r for r in records if not r.error]
-    everything = [*done, *good]
-    planned = header["plan"]
-    report = Report(
-        destination=folder,
-        rows=planned["rows"],
-        shards=-(-planned["rows"] // planned["shard_rows"]),
-        kept=len(done),
-        undefined=sum(r.undefined for r in everything),
-        failed=tuple(r for r in records if r.error),
-        stopped=stopped,
-        evaluations=sum(r.evaluations for r in everything),
-        engine=header["engine"],
-        seconds=seconds,
-        explained=sum(r.rows for r in good),
-    )
-    if not stopped:
-        summing_up = {
-            "ended": report.code,
-            "rows": sum(r.rows for r in everything),
-            "seconds": round(seconds, 3),
-        }
-        manifest.append(folder, summing_up)
-    return report

@@ -12,23 +12,24 @@ from typing import Any
 
 import joblib
 import numpy as np
+from joblib.hashing import NumpyHasher
 
-import texplainer
-from texplainer.execution.shards import digest
-from texplainer.execution.sources import Source
+from texplainer import __version__
+from texplainer.execution.shards import bytes_digest
 from texplainer.explainer import TExplainer
+from texplainer.files.parquet_rows import ParquetRows
 
 PROBE_ROWS = 1000
 IGNORED = {"model", "background", "batch_rows"}  # digested apart, or part of the plan
 
 
-def take(explainer: TExplainer, source: Source) -> dict[str, Any]:
+def run_fingerprint(explainer: TExplainer, source: ParquetRows) -> dict[str, Any]:
     """The fingerprint of a run."""
-    settings = {k: plain(v) for k, v in explainer._arguments.items() if k not in IGNORED}
+    settings = {k: plain_setting(v) for k, v in explainer.arguments.items() if k not in IGNORED}
     return {
-        "texplainer": texplainer.__version__,
+        "texplainer": __version__,
         "model": model_digest(explainer),
-        "background": digest(np.ascontiguousarray(explainer.background.rows).tobytes()),
+        "background": bytes_digest(np.ascontiguousarray(explainer.background.rows).tobytes()),
         "engine": explainer.engine.name,
         "settings": settings,
         "data": source.identity(),
@@ -41,16 +42,31 @@ def model_digest(explainer: TExplainer) -> str:
     kind, model = predictor.kind, predictor.model
     name = f"{type(model).__module__}.{getattr(model, '__qualname__', type(model).__qualname__)}"
     try:
-        content = joblib.hash(STATES.get(kind, lambda m: m)(model)) if kind not in OPAQUE else None
+        content = content_digest(STATES.get(kind, lambda m: m)(model)) if kind not in OPAQUE else None
     except Exception:
         content = None
     if content is None:
         rows = explainer.background.rows[:PROBE_ROWS]
-        content = digest(np.ascontiguousarray(predictor.everything(rows)).tobytes())
-    return digest(f"{name} {content}".encode())
+        content = bytes_digest(np.ascontiguousarray(predictor.everything(rows)).tobytes())
+    return bytes_digest(f"{name} {content}".encode())
 
 
-def plain(value: Any) -> Any:
+class _Hasher(NumpyHasher):
+    """That of joblib without random generators: a fitted model uses none, and not every file keeps them."""
+
+    def save(self, obj: Any) -> None:
+        super().save(type(obj).__name__ if isinstance(obj, GENERATORS) else obj)
+
+
+GENERATORS = (np.random.RandomState, np.random.Generator)
+
+
+def content_digest(model: Any) -> str:
+    """A digest of all parts of a model, the same in every process and for every time it is loaded."""
+    return str(_Hasher(hash_name="md5").hash(model))
+
+
+def plain_setting(value: Any) -> Any:
     """A setting as JSON can hold it; large ones as a digest."""
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
@@ -60,7 +76,7 @@ def plain(value: Any) -> Any:
         return type(value).__name__
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differing_fingerprints(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two fingerprints, in words; dates of files do not count."""
     words = [f"the {key}" for key in ("model", "background") if old[key] != new[key]]
     words += [f"{key} ({old[key]} -> {new[key]})" for key in ("texplainer", "engine") if old[key] != new[key]]

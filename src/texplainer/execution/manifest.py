@@ -17,17 +17,21 @@ from typing import Any
 
 from texplainer.errors import InputError
 from texplainer.execution import shards
-from texplainer.execution.work import Record
+from texplainer.execution.worker import ShardRecord
+from texplainer.files import audit
+from texplainer.files.paths import locked, put_whole
+from texplainer.support import hashing
 
 FILE = "_manifest.jsonl"
 LOCK = "_lock"
-FORMAT, VERSION = "texplainer-run", 1
+FORMAT, VERSION = "texplainer-run", 2
 
 
-def begin(folder: Path, header: Mapping[str, Any], records: Iterable[Record] = ()) -> None:
+def begin(folder: Path, header: Mapping[str, Any], records: Iterable[ShardRecord] = ()) -> None:
     """Write a new manifest, with the records of shards that are already there."""
-    lines = [{"format": FORMAT, "version": VERSION, **header}, *(asdict(r) for r in records)]
-    shards.put(folder / FILE, "".join(json.dumps(line) + "\n" for line in lines).encode())
+    sealed = audit.seal(hashing.json_round_trip({"format": FORMAT, "version": VERSION, **header}))
+    lines = [sealed, *(asdict(r) for r in records)]
+    put_whole(folder / FILE, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
 
 def append(folder: Path, line: Mapping[str, Any]) -> None:
@@ -38,7 +42,7 @@ def append(folder: Path, line: Mapping[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def read(folder: Path) -> tuple[dict[str, Any], list[Record]] | None:
+def read_manifest(folder: Path) -> tuple[dict[str, Any], list[ShardRecord]] | None:
     """(header, the last record of every shard), or None if there is no manifest."""
     path = folder / FILE
     if not path.exists():
@@ -50,12 +54,15 @@ def read(folder: Path) -> tuple[dict[str, Any], list[Record]] | None:
         return None
     lines = list(_lines(path))
     header = lines[0] if lines else {}
-    if header.get("format") != FORMAT or header.get("version", 0) > VERSION:
-        raise InputError(f"{path} is damaged or of another program or version; restart to begin anew.")
-    found: dict[int, Record] = {}
+    if header.get("format") != FORMAT or header.get("version") != VERSION:
+        raise InputError(
+            f"{path} is damaged, or of another program or version (expected {FORMAT} version {VERSION}); "
+            "restart to begin anew."
+        )
+    found: dict[int, ShardRecord] = {}
     for line in lines[1:]:
         with contextlib.suppress(TypeError):  # the summing-up line is no record
-            record = Record(**line)
+            record = ShardRecord(**line)
             found[record.index] = record
     return header, list(found.values())
 
@@ -69,10 +76,10 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                 return
 
 
-def sound(folder: Path, records: Iterable[Record]) -> list[Record]:
+def sound(folder: Path, records: Iterable[ShardRecord]) -> list[ShardRecord]:
     """The records whose file is there and unharmed."""
 
-    def whole(record: Record) -> bool:
+    def whole(record: ShardRecord) -> bool:
         path = folder / record.file
         try:
             return path.stat().st_size == record.bytes and shards.digest_file(path) == record.sha256
@@ -86,23 +93,13 @@ def sound(folder: Path, records: Iterable[Record]) -> list[Record]:
 
 def clear(folder: Path) -> None:
     """Remove a former run's files, and nothing else."""
-    for path in [*folder.glob("part-*.parquet"), folder / FILE]:
+    for path in [*folder.glob("part-*.parquet"), folder / FILE, folder / "_signature.json"]:
         path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep a second run out of the folder; the lock ends with the process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    with (folder / LOCK).open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"another run is writing to {folder}; wait for it or choose another folder."
-            ) from None
+    busy = f"another run is writing to {folder}; wait for it or choose another folder."
+    with locked(folder / LOCK, busy):
         yield

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.execution.work import Job, Parcel, as_a_worker
+from texplainer.execution.worker import Parcel, ShardJob, as_a_worker
 from texplainer.explainer import TExplainer
 
 REMEDIES = {
@@ -24,13 +24,13 @@ REMEDIES = {
 OTHERWISE = "Rebuild the model from parts that can be pickled (no lambdas, open files, sessions or locks)"
 
 
-def rebuilt(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
+def unpacked_explainer(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
     """The same explainer built as a worker builds it; `batch_rows` may be made smaller.
 
     It goes through pickle even if it stays here: a view of an array comes back as an array of its own,
     and a matrix product may round otherwise for it.
     """
-    arguments = dict(explainer._arguments)
+    arguments = dict(explainer.arguments)
     with contextlib.suppress(Exception):  # what cannot travel stays as it is
         arguments = pickle.loads(_cloudpickle().dumps(arguments))
     if batch_rows is not None:
@@ -39,7 +39,7 @@ def rebuilt(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
         return TExplainer(**arguments)
 
 
-def check(explainer: TExplainer) -> None:
+def check_travels(explainer: TExplainer) -> None:
     """Raise before the run starts if the explainer cannot leave this process."""
     try:
         pickle.dumps(explainer)
@@ -53,7 +53,7 @@ def check(explainer: TExplainer) -> None:
         ) from error
 
 
-def pack(job: Job) -> Parcel:
+def pack_job(job: ShardJob) -> Parcel:
     """A job in bytes."""
     blob = _cloudpickle().dumps(job)
     return Parcel(hashlib.sha256(blob).hexdigest()[:16], blob)

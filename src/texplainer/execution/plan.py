@@ -40,7 +40,7 @@ class Shard:
         return f"part-{self.index:08d}.parquet"
 
 
-def cut(rows: int, shard_rows: int) -> list[Shard]:
+def cut_shards(rows: int, shard_rows: int) -> list[Shard]:
     """Cut rows into shards of `shard_rows`, which is whole blocks."""
     return [
         Shard(i, start, min(start + shard_rows, rows)) for i, start in enumerate(range(0, rows, shard_rows))

@@ -7,21 +7,16 @@ Explanation (`values/age`, `error/age`, `predictions`, `verdict` ...; with sever
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from texplainer import layouts
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
+from texplainer.files import columns
 
 #: the arrays of an Explanation that are kept; its gradient, steps and data are not
 KEPT = (
@@ -31,15 +26,17 @@ KEPT = (
     "error",
     "taylor_residual",
     "completeness",
+    "wobble",
     "evaluations",
     "verdict",
     "reason",
+    "base_values",  # of each row's own class; else one for all, in the manifest
 )
 TEXT = ("verdict", "reason")
 
 
 @dataclass(frozen=True)
-class Layout:
+class ShardColumns:
     """The columns every shard of a run has, learnt from one explanation."""
 
     features: tuple[str, ...]
@@ -48,10 +45,10 @@ class Layout:
     base_values: tuple[float, ...]
 
     @classmethod
-    def of(cls, explanation: Explanation) -> Layout:
+    def of(cls, explanation: Explanation) -> ShardColumns:
         """Learn the layout from an explanation of at least one row."""
-        like = {name: array[:1] for name, array in kept(explanation).items()}
-        base = tuple(float(b) for b in explanation.arrays["base_values"])
+        like = {name: array[:1] for name, array in stored_arrays(explanation).items()}
+        base = () if "base_values" in like else tuple(explanation.arrays["base_values"].tolist())
         return cls(explanation.feature_names, explanation.output_names, like, base)
 
     @property
@@ -68,31 +65,28 @@ class Layout:
             out[name] = np.full((rows, *array.shape[1:]), fill, dtype=object if name in TEXT else array.dtype)
         return out
 
-    def table(self, start: int, blocks: Sequence[Mapping[str, np.ndarray]]) -> pa.Table:
+    def table(self, start: int, blocks: Sequence[Mapping[str, np.ndarray]]) -> Any:
         """The results of consecutive blocks as one Arrow table; `start` is the number of the first row."""
         arrays = {name: np.concatenate([block[name] for block in blocks]) for name in self.like}
-        slots = [layouts.slot(name, like, self.features, self.outputs) for name, like in self.like.items()]
-        table = layouts.to_table(arrays, slots)
-        return table.add_column(0, "row", pa.array(np.arange(start, start + len(table))))
+        numbers = np.arange(start, start + len(arrays["predictions"]))
+        return columns.to_table({"row": numbers, **arrays}, self.array_columns)
+
+    @property
+    def array_columns(self) -> list[dict[str, Any]]:
+        """How the arrays are spread over columns, after that of the row numbers."""
+        like = {"row": np.zeros(1, int), **self.like}
+        return [columns.array_columns(n, array, self.features, self.outputs) for n, array in like.items()]
 
 
-def kept(explanation: Explanation) -> dict[str, np.ndarray]:
+def stored_arrays(explanation: Explanation) -> dict[str, np.ndarray]:
     """The arrays of an explanation that go into a file."""
-    return {name: explanation.arrays[name] for name in KEPT if name in explanation.arrays}
+    arrays = {name: explanation.arrays[name] for name in KEPT if name in explanation.arrays}
+    if arrays["base_values"].ndim == 1:
+        del arrays["base_values"]
+    return arrays
 
 
-def encode(table: pa.Table, metadata: Mapping[str, str]) -> Any:
-    """A table as the bytes of a Parquet file; equal tables give equal bytes."""
-    sink = pa.BufferOutputStream()
-    # attributions hardly repeat: dictionaries and heavier compression cost time and save nothing
-    words = [name for name in TEXT if name in table.column_names]
-    table = table.replace_schema_metadata(dict(metadata))
-    options: dict[str, Any] = {"compression": "lz4", "use_dictionary": words, "write_statistics": False}
-    pq.write_table(table, sink, **options)
-    return sink.getvalue()
-
-
-def digest(data: Any) -> str:
+def bytes_digest(data: Any) -> str:
     """The SHA-256 of some bytes, as `sha256sum` prints it."""
     return hashlib.sha256(data).hexdigest()
 
@@ -101,31 +95,3 @@ def digest_file(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def put(path: Path, data: Any) -> None:
-    """Write a file so that it is there whole or not at all, even if the power fails."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise
-    with contextlib.suppress(OSError):  # some file systems cannot flush a folder
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what writers that were killed left behind."""
-    for part in folder.glob(".*.part"):
-        with contextlib.suppress(OSError):
-            part.unlink()

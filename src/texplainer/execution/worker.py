@@ -20,26 +20,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from texplainer.errors import BackgroundWarning, EngineWarning, ModelError, UndefinedRowsWarning
 from texplainer.execution import shards
 from texplainer.execution.plan import Shard
-from texplainer.execution.sources import Source, Stream
 from texplainer.explainer import TExplainer
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
+from texplainer.files.parquet_rows import ParquetRows, RowStream, digest_rows, encode_parquet
+from texplainer.files.paths import put_whole
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
-class Job:
+class ShardJob:
     """What a worker needs to know, once."""
 
     explainer: TExplainer
-    source: Source
+    source: ParquetRows
     destination: str
-    layout: shards.Layout
+    layout: shards.ShardColumns
     block: int
     retries: int
     metadata: dict[str, str]
@@ -54,7 +54,7 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class Record:
+class ShardRecord:
     """What became of a shard.
 
     `sha256` is of its file, `input` of the rows it was made from; `seconds` by the clock and `cpu` of the
@@ -85,10 +85,10 @@ class Record:
         return self.stop - self.start
 
 
-def explain_shard(job: Job, stream: Stream, shard: Shard) -> Record:
+def explain_shard(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
     """Explain and write one shard, trying again if it fails."""
     begun, cpu = time.perf_counter(), time.process_time()
-    record = Record(shard.index, shard.start, shard.stop, shard.file)
+    record = ShardRecord(shard.index, shard.start, shard.stop, shard.file)
     for attempt in range(1, job.retries + 2):
         try:
             with one_thread():
@@ -103,10 +103,10 @@ def explain_shard(job: Job, stream: Stream, shard: Shard) -> Record:
     return replace(record, seconds=time.perf_counter() - begun)
 
 
-def failed(shard: Shard, error: BaseException, attempts: int = 1) -> Record:
+def failed(shard: Shard, error: BaseException, attempts: int = 1) -> ShardRecord:
     """The record of a shard that could not be explained."""
     full = isinstance(error, OSError) and error.errno in DISK_FULL
-    return Record(
+    return ShardRecord(
         shard.index,
         shard.start,
         shard.stop,
@@ -117,18 +117,18 @@ def failed(shard: Shard, error: BaseException, attempts: int = 1) -> Record:
     )
 
 
-def _attempt(job: Job, stream: Stream, shard: Shard) -> Record:
+def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
     rows = stream.read(shard.start, shard.stop)
     blocks = [explain_block(job, rows.slice(at, job.block)) for at in range(0, shard.rows, job.block)]
     table = job.layout.table(shard.start, blocks)
-    data = shards.encode(table, job.metadata)
-    shards.put(Path(job.destination) / shard.file, data)
-    return Record(
+    data = encode_parquet(table, job.metadata, shards.TEXT)
+    put_whole(Path(job.destination) / shard.file, data)
+    return ShardRecord(
         shard.index,
         shard.start,
         shard.stop,
         shard.file,
-        sha256=shards.digest(data),
+        sha256=shards.bytes_digest(data),
         bytes=data.size,
         input=digest_rows(rows),
         undefined=sum(int(np.sum(block["verdict"] == "undefined")) for block in blocks),
@@ -137,10 +137,10 @@ def _attempt(job: Job, stream: Stream, shard: Shard) -> Record:
     )
 
 
-def explain_block(job: Job, rows: pa.Table) -> dict[str, np.ndarray]:
+def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
     """Explain one block; rows that fail again are left undefined, with their error as reason."""
     try:
-        found = _again(job.retries, lambda: explain(job.explainer, rows))
+        found = _again(job.retries, lambda: explain_quietly(job.explainer, rows))
     except ModelError as error:  # the explainer tried the rows one by one: all of them fail
         return job.layout.blank(len(rows), str(error))
     except Exception as error:
@@ -151,21 +151,21 @@ def explain_block(job: Job, rows: pa.Table) -> dict[str, np.ndarray]:
         return {name: np.concatenate([first[name], second[name]]) for name in first}
     lost = np.nonzero(found.arrays["verdict"] == "undefined")[0]
     if job.retries and len(lost) and _recovers(job, rows.take(lost)):
-        found = explain(job.explainer, rows)
+        found = explain_quietly(job.explainer, rows)
     if len(lost) == len(rows):  # no row was explained: some arrays were never made
-        return {**job.layout.blank(len(rows), ""), **shards.kept(found)}
-    return shards.kept(found)
+        return {**job.layout.blank(len(rows), ""), **shards.stored_arrays(found)}
+    return shards.stored_arrays(found)
 
 
-def _recovers(job: Job, rows: pa.Table) -> bool:
+def _recovers(job: ShardJob, rows: Any) -> bool:
     """Whether any of these undefined rows can be explained now; then their block is explained anew."""
     try:
-        return bool(np.any(explain(job.explainer, rows).arrays["verdict"] != "undefined"))
+        return bool(np.any(explain_quietly(job.explainer, rows).arrays["verdict"] != "undefined"))
     except Exception:
         return False
 
 
-def explain(explainer: TExplainer, rows: Any) -> Explanation:
+def explain_quietly(explainer: TExplainer, rows: Any) -> Explanation:
     """Explain rows in silence; what is undefined is counted in the record."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedRowsWarning)
@@ -187,12 +187,6 @@ def peak_memory() -> int:
         return 0
     unit = 2**20 if sys.platform == "darwin" else 2**10  # ru_maxrss is in bytes there, in kB elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
-
-
-def digest_rows(rows: pa.Table) -> str:
-    """The SHA-256 of the rows' cells, however they are chunked."""
-    batches = rows.combine_chunks().to_batches()
-    return shards.digest(batches[0].serialize())
 
 
 @contextlib.contextmanager
@@ -224,26 +218,26 @@ def as_a_worker() -> Iterator[None]:
 # ---------------------------------------------------------------- at the worker
 
 _KEPT: dict[str, Parcel] = {}
-_OPEN: dict[str, tuple[Job, Stream]] = {}
+_OPEN: dict[str, tuple[ShardJob, RowStream]] = {}
 _ONE_AT_A_TIME = threading.Lock()  # a stream has one position, a process one setting of threads
 
 
-def keep(parcel: Parcel) -> None:
+def keep_parcel(parcel: Parcel) -> None:
     """Receive a job; it is unpacked when its first shard arrives."""
     _KEPT[parcel.name] = parcel
 
 
-def forget(name: str) -> None:
+def forget_parcel(name: str) -> None:
     """Drop a finished job."""
     _KEPT.pop(name, None)
     _OPEN.pop(name, None)
 
 
-def work(name: str, shard: Shard) -> Record:
+def explain_kept(name: str, shard: Shard) -> ShardRecord:
     """Explain one shard of a job that was kept before."""
     with _ONE_AT_A_TIME:
         if name not in _OPEN:
             with as_a_worker():
-                job: Job = pickle.loads(_KEPT[name].blob)
-            _OPEN[name] = (job, Stream(job.source))
+                job: ShardJob = pickle.loads(_KEPT[name].blob)
+            _OPEN[name] = (job, RowStream(job.source))
         return explain_shard(*_OPEN[name], shard)

@@ -1,75 +1,23 @@
 """The frozen result: attributions, what they were computed from, and how far to trust them.
 
-All arrays are kept at full rank with their axes known by name (r: rows, f: features, o: outputs), so
-that slicing is one rule for all of them. An axis indexed by a single number or name disappears from
-view, as in numpy.
+All arrays are kept at full rank with their axes known by name (`axes`), so that slicing is one rule for
+all of them. An axis indexed by a single number or name disappears from view, as in numpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import InputError
-
-#: the axes of every array of an Explanation; further diagnostics have rows first
-AXES = {
-    "values": "rfo",
-    "gradient": "rfo",
-    "error": "rfo",
-    "curvature": "rfo",
-    "predictions": "ro",
-    "taylor_residual": "ro",
-    "completeness": "ro",
-    "data": "rf",
-    "step": "rf",
-    "flags": "rf",
-}
-
-
-CATEGORY = "category/"  # begins the name of a block's level effects, (rows, levels, outputs)
-
-
-class Diagnostics(Mapping[str, Any]):
-    """Per-row diagnostics, as a mapping and as attributes: `diagnostics["error"]`, `diagnostics.error`."""
-
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = dict(arrays)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._arrays[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            return self._arrays[name]
-        except KeyError:
-            raise AttributeError(f"no diagnostic {name!r}; there are {', '.join(self._arrays)}") from None
-
-    def __repr__(self) -> str:
-        return f"Diagnostics({', '.join(self._arrays)})"
-
-
-@dataclass(frozen=True)
-class CategoryEffects:
-    """What each level of one categorical feature would do: f(x with that level) - f(x).
-
-    `effects` is (rows, levels, outputs); `frequencies` (levels,) are those of the background.
-    """
-
-    levels: tuple[Any, ...]
-    effects: np.ndarray
-    frequencies: np.ndarray
+from texplainer.explanation import cohorts as parts_of_rows
+from texplainer.explanation import pixels, views
+from texplainer.explanation.axes import axes_of, names_left, position, take
+from texplainer.explanation.interactions import Interactions
+from texplainer.explanation.parts import CategoryEffects, Diagnostics, Live
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -82,8 +30,9 @@ class Explanation:
     base_values : phi_0, the mean prediction over the background, per output
     predictions : f(x) on the explained scale
     data : the user's own values
-    gradient : the partial derivatives, whatever attribution was asked for
-    diagnostics : per row: step h, error bound, residuals, evaluations, verdict and its reason
+    gradient : the slopes of the local model; NaN where the reading has none
+    units : per feature what its value is the output of: "one spread more", "this level", ...
+    diagnostics : per row: the error bound of every value, wobble, residuals, evaluations, verdict, reason
     categories : per categorical feature, the effect of every level
     """
 
@@ -96,6 +45,8 @@ class Explanation:
     settings: Mapping[str, Any] = field(default_factory=dict)
     categories: Mapping[str, CategoryEffects] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
+    units: tuple[str, ...] = ()
+    live: Live | None = field(default=None, compare=False)
 
     @classmethod
     def build(
@@ -174,10 +125,22 @@ class Explanation:
         return self.view("gradient")
 
     @property
+    def index(self) -> np.ndarray:
+        """The labels of the rows: those of the user's frame, or their positions."""
+        found = self.arrays.get("index")
+        return np.arange(len(self)) if found is None else found
+
+    def with_index(self, labels: np.ndarray | None) -> Explanation:
+        """The same with a label for every row; None leaves their positions."""
+        return self if labels is None else replace(self, arrays={**self.arrays, "index": labels})
+
+    @property
     def diagnostics(self) -> Diagnostics:
         """How far to trust each row."""
         names = [
-            n for n in self.arrays if n not in ("values", "base_values", "predictions", "data", "gradient")
+            n
+            for n in self.arrays
+            if n not in ("values", "base_values", "predictions", "data", "gradient", "index")
         ]
         return Diagnostics({**{name: self.view(name) for name in names}, "engine": self.engine})
 
@@ -193,24 +156,26 @@ class Explanation:
 
     def __getitem__(self, key: Any) -> Explanation:
         """Slice by row, by feature name, by output name: `e[0]`, `e[:, "age"]`, `e[..., "class_a"]`."""
-        picks = self._picks(key)
+        return self._take(self._picks(key))
+
+    def _take(self, picks: Mapping[str, Any]) -> Explanation:
         arrays, dropped = dict(self.arrays), set(self.dropped)
         for axis, pick in picks.items():
-            single = np.ndim(pick) == 0 and not isinstance(pick, slice)
-            index = np.array([pick]) if single else pick
-            dropped |= {axis} if single else set()
+            dropped |= {axis} if np.ndim(pick) == 0 and not isinstance(pick, slice) else set()
             for name, array in arrays.items():
-                axes = axes_of(name, array)
-                if axis in axes:
-                    arrays[name] = array[(slice(None),) * axes.index(axis) + (index,)]
-        names = self._kept(self.feature_names, picks.get("f"))
+                for at, one in enumerate(axes_of(name, array)):
+                    if one == axis:  # twice in a matrix of features by features
+                        arrays[name] = take(arrays[name], at, pick)
+        names = names_left(self.feature_names, picks.get("f"))
         return replace(
             self,
             arrays=arrays,
             feature_names=names,
-            output_names=self._kept(self.output_names, picks.get("o")),
-            categories=self._slice_categories(picks, names),
+            output_names=names_left(self.output_names, picks.get("o")),
+            categories=self._take_categories(picks, names),
             dropped=frozenset(dropped),
+            units=names_left(self.units, picks.get("f")) if self.units else (),
+            live=self.live and replace(self.live, rows=take(self.live.rows, 0, picks.get("r", slice(None)))),
         )
 
     def _picks(self, key: Any) -> dict[str, Any]:
@@ -224,107 +189,116 @@ class Explanation:
             raise IndexError(f"{len(key)} indices for an explanation of shape {self.shape}")
         names = {"r": (), "f": self.feature_names, "o": self.output_names}
         sizes = dict(zip("rfo", self.arrays["values"].shape, strict=True))
-        return {a: _position(k, names[a], sizes[a]) for a, k in zip(axes, key, strict=False)}
+        return {a: position(k, names[a], sizes[a]) for a, k in zip(axes, key, strict=False)}
 
-    @staticmethod
-    def _kept(names: tuple[str, ...], pick: Any) -> tuple[str, ...]:
-        return names if pick is None else tuple(np.atleast_1d(np.array(names, dtype=object)[pick]))
-
-    def _slice_categories(self, picks: dict[str, Any], names: tuple[str, ...]) -> dict[str, CategoryEffects]:
+    def _take_categories(
+        self, picks: Mapping[str, Any], names: tuple[str, ...]
+    ) -> dict[str, CategoryEffects]:
         out = {}
         for name, category in self.categories.items():
             if name in names:
                 effects = category.effects
                 for axis, at in (("r", 0), ("o", 2)):
-                    if axis in picks:
-                        pick = picks[axis]
-                        pick = (
-                            np.array([pick]) if np.ndim(pick) == 0 and not isinstance(pick, slice) else pick
-                        )
-                        effects = effects[(slice(None),) * at + (pick,)]
+                    effects = take(effects, at, picks[axis]) if axis in picks else effects
                 out[name] = replace(category, effects=effects)
         return out
 
+    # -------------------------------------------------------------- its siblings
+
+    def sibling(self, attribution: str) -> Explanation:
+        """The same rows in another reading, by the explainer that made this one."""
+        if attribution == self.attribution:
+            return self
+        if self.live is None:
+            raise InputError(
+                f"this explanation holds {self.attribution!r} and has no explainer to ask for "
+                f"{attribution!r}: it was loaded, sent from another process or made by hand. Compute it with "
+                f"explainer(X, attribution={attribution!r})."
+            )
+        found = self.live.ask(self.live.rows, attribution)
+        picks = {
+            "f": np.array([found.feature_names.index(name) for name in self.feature_names]),
+            "o": np.array([found.output_names.index(name) for name in self.output_names]),
+        }
+        found = found._take(picks).with_index(self.arrays.get("index"))
+        return replace(found, dropped=self.dropped)
+
+    def shares(self) -> Explanation:
+        """The sibling that adds up, base value + values = f(x), of just these rows (while live)."""
+        return self.sibling("shares")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without the explainer."""
+        return {**self.__dict__, "live": None}
+
     # -------------------------------------------------------------- using it
 
-    def surrogate(self, dx: Any) -> np.ndarray:
-        """The local linear model f(x) + sum_i df/dx_i dx_i (paper, Eq. 2).
+    def with_interactions(self, interactions: Interactions) -> Explanation:
+        """The same with the second derivatives that `surrogate(dx, order=2)` needs."""
+        interactions.check_rows(self.arrays["predictions"], self.feature_names)
+        return replace(self, arrays={**self.arrays, "hessian": interactions.hessian()})
+
+    def surrogate(self, dx: Any, order: int = 1) -> np.ndarray:
+        """The local model f(x) + sum_i df/dx_i dx_i (paper, Eq. 2), with order=2 its second-order terms too.
 
         `dx` is a displacement of every row, (rows, features) or (features,); the answer has the
-        shape of `predictions`.
+        shape of `predictions`. The second order is that of `with_interactions`.
         """
-        dx = np.asarray(dx, dtype=float)
-        gradient = self.arrays["gradient"]
-        if dx.shape[-1:] != gradient.shape[1:2]:
-            raise InputError(
-                f"dx has shape {dx.shape}; expected {gradient.shape[1]} features on its last axis."
-            )
-        moved = np.einsum("rf,rfo->ro", np.broadcast_to(dx, gradient.shape[:2]), gradient)
-        out = self.arrays["predictions"] + moved
-        return out[tuple(0 if axis in self.dropped else slice(None) for axis in "ro")]
+        return views.surrogate(self, dx, order)[
+            tuple(0 if axis in self.dropped else slice(None) for axis in "ro")
+        ]
 
     def importance(self) -> dict[str, np.ndarray]:
         """Global view: per feature the mean |value|, its standard deviation and the share of positive rows.
 
         Sorted by the mean over rows (and outputs), the greatest first; a table of columns.
         """
-        values = self.arrays["values"]
-        size = np.nanmean(np.abs(values), axis=(0, 2))
-        order = np.argsort(-size, kind="stable")
-        return {
-            "feature": np.array(self.feature_names, dtype=object)[order],
-            "mean_abs": size[order],
-            "std": np.nanstd(values, axis=(0, 2))[order],
-            "positive_share": np.nanmean(values > 0, axis=(0, 2))[order],
-        }
+        return views.importance(self)
+
+    def cohorts(self, by: Any) -> dict[str, Explanation]:
+        """The rows in groups: by a feature's levels, below and above its median, or by one label a row."""
+        return parts_of_rows.cohorts(self, by)
+
+    def sample(self, rows: int, seed: int = 0) -> Explanation:
+        """Some rows drawn at random, in their order."""
+        return parts_of_rows.sample(self, rows, seed)
+
+    def abs(self) -> Explanation:
+        """The same with the sizes of the values."""
+        return parts_of_rows.sizes(self)
+
+    def mean(self) -> np.ndarray:
+        """The mean value of every feature over the rows, as `values` without its rows."""
+        return parts_of_rows.over_rows(self, "mean")
+
+    def sum(self) -> np.ndarray:
+        """The sum of every feature's values over the rows, as `values` without its rows."""
+        return parts_of_rows.over_rows(self, "sum")
 
     def to_frame(self) -> Any:
-        """A pandas table, one line per row, feature and output: value, data, prediction, verdict."""
-        import pandas as pd
+        """A pandas table, one line per row, feature and output: value, its unit and error, data, verdict."""
+        return views.to_frame(self)
 
-        values = self.arrays["values"]
-        r, f, o = (axis.reshape(-1) for axis in np.meshgrid(*(range(n) for n in values.shape), indexing="ij"))
-        table = {
-            "row": r,
-            "feature": np.array(self.feature_names, dtype=object)[f],
-            "output": np.array(self.output_names, dtype=object)[o],
-            "data": self.arrays["data"][r, f],
-            "value": values.reshape(-1),
-            "prediction": self.arrays["predictions"][r, o],
-            "base_value": np.broadcast_to(self.arrays["base_values"], values.shape[::2])[r, o],
-        }
-        if "error" in self.arrays:
-            table["error"] = self.arrays["error"].reshape(-1)
-        if "verdict" in self.arrays:
-            table["verdict"] = self.arrays["verdict"][r]
-        return pd.DataFrame(table)
+    def to_pixels(self) -> np.ndarray:
+        """Values by pixel, every pixel that of its segment: (rows, height, width), or with outputs last."""
+        return pixels.painted(self)[tuple(0 if axis in self.dropped else slice(None) for axis in "r..o")]
 
     def to_shap(self) -> Any:
-        """The same as a `shap.Explanation`, for SHAP's own plots."""
-        import shap
-
-        base = np.broadcast_to(self.arrays["base_values"], self.arrays["predictions"].shape)
-        base = base[tuple(0 if axis in self.dropped else slice(None) for axis in "ro")]
-        return shap.Explanation(
-            values=self.values,
-            base_values=base,
-            data=self.data,
-            feature_names=list(self.feature_names),
-            output_names=None if "o" in self.dropped else list(self.output_names),
-        )
+        """The shares of these rows as a `shap.Explanation`, for SHAP's own plots, which stack values."""
+        return views.to_shap(self)
 
     def save(self, path: Any) -> None:
         """Write to a file (npz: arrays and JSON, no pickle)."""
-        from texplainer import files
+        from texplainer.files import results
 
-        files.save(self, path)
+        results.save_explanation(self, path)
 
     @classmethod
     def load(cls, path: Any) -> Explanation:
         """Read what `save` wrote."""
-        from texplainer import files
+        from texplainer.files import results
 
-        return files.load(path)
+        return results.load_explanation(path)
 
     def report(self, path: Any, *, title: str = "") -> Any:
         """Write one self-contained HTML page with interactive pictures; give its path."""
@@ -343,62 +317,4 @@ class Explanation:
         return {v: int(np.sum(verdict == v)) for v in ("stable", "fragile", "undefined")}
 
     def __repr__(self) -> str:
-        rows, features, outputs = self.arrays["values"].shape
-        what = f"output {self.output_names[0]!r}" if outputs == 1 else f"{outputs} outputs"
-        lines = [
-            f"Explanation of {rows} row{'s'[: rows != 1]} x {features} features, {what} "
-            f"on the {self.scale} scale, attribution {self.attribution!r}"
-        ]
-        if self.engine:
-            lines.append(f"  engine       {self.engine}: {self.settings.get('why', '')}")
-        if "evaluations" in self.arrays:
-            cost = self.arrays["evaluations"]
-            lines.append(f"  evaluations  {int(cost.sum()):,} ({cost.mean():,.0f} a row)")
-        if "error" in self.arrays:
-            lines.append(f"  error bound  {self._error_words()}")
-        if "verdict" in self.arrays:
-            counts = self.verdict_counts()
-            lines.append("  rows         " + ", ".join(f"{n} {v}" for v, n in counts.items()))
-        if self.categories:
-            lines.append(f"  categorical  {', '.join(self.categories)}")
-        return "\n".join(lines)
-
-    def _error_words(self) -> str:
-        gradient, error = np.abs(self.arrays["gradient"]), self.arrays["error"]
-        if not np.isfinite(error).any():
-            return "not known (a secant at a chosen step, not a derivative)"
-        known = np.isfinite(error) & (gradient > 0)
-        if not known.any():
-            return "every derivative is 0"
-        relative = error[known] / gradient[known]
-        middle, high = np.quantile(relative, [0.5, 0.95])
-        return f"median {middle:.1e}, 95% below {high:.1e} of the derivative"
-
-
-def axes_of(name: str, array: np.ndarray) -> str:
-    """The axes of an array by its name; extras have rows first and axes of their own after.
-
-    Base values are one per output, or one per row too where each row has its own output.
-    """
-    if name == "base_values":
-        return "o" if array.ndim == 1 else "ro"
-    if name.startswith(CATEGORY):
-        return "r.o"
-    return AXES.get(name, "r" + "." * (array.ndim - 1))
-
-
-def _position(key: Any, names: Sequence[str], size: int) -> Any:
-    """An index of one axis: names become positions, single numbers are checked."""
-    if isinstance(key, str):
-        if key not in names:
-            raise KeyError(f"{key!r} is not one of {', '.join(names) or 'any names of this axis'}")
-        return names.index(key)
-    if isinstance(key, slice):
-        return key
-    if isinstance(key, (int, np.integer)):
-        if not -size <= key < size:
-            raise IndexError(f"index {key} is out of range for {size}")
-        return int(key) % size
-    if isinstance(key, (list, tuple)) and all(isinstance(k, str) for k in key):
-        return np.array([_position(k, names, size) for k in key], dtype=int)
-    return np.asarray(key)
+        return views.summary_words(self)

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer import fingerprints
 from texplainer.errors import InputError
+from texplainer.support import hashing
 
 #: module -> distributions it may come from; their versions are noted when the module is in use
 LIBRARIES = {
@@ -39,7 +39,19 @@ LIBRARIES = {
 }
 
 
-def record(
+#: encodings of the curve's points of small order (without the sign): "signatures" of such a key fit anything
+SMALL_ORDER = frozenset(
+    [
+        bytes(32),
+        bytes([1]) + bytes(31),
+        *(bytes([low]) + b"\xff" * 30 + b"\x7f" for low in (0xEC, 0xED, 0xEE)),
+        bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
+        bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
+    ]
+)
+
+
+def audit_record(
     configuration: Mapping[str, Any],
     arrays: Mapping[str, str],
     *,
@@ -52,7 +64,7 @@ def record(
         "model": dict(model or {}),
         "data": dict(data or {}),
         "background": dict(background or {}),
-        "configuration": {"options": dict(configuration), "sha256": fingerprints.of_values(configuration)},
+        "configuration": {"options": dict(configuration), "sha256": hashing.of_facts(configuration)},
         "values": dict(arrays),
         "software": software(),
         "floats": floats(),
@@ -93,7 +105,7 @@ def floats() -> dict[str, Any]:
 def seal(header: Mapping[str, Any], key: Any = None) -> dict[str, Any]:
     """Add a header's own fingerprint, and its signature if the path of a private key (PEM) is given."""
     content = {name: value for name, value in header.items() if name not in ("sha256", "signature")}
-    sealed = {**content, "sha256": fingerprints.of_values(content)}
+    sealed = {**content, "sha256": hashing.of_facts(content)}
     if key is not None:
         sealed["signature"] = sign(sealed["sha256"], Path(key))
     return sealed
@@ -122,28 +134,39 @@ def check_signature(header: Mapping[str, Any], key: Any = None) -> tuple[bool, s
     found = header.get("signature")
     if found is None:
         return key is None, "not signed"
-    serialization, ed25519 = _cryptography()
+    _, ed25519 = _cryptography()
     from cryptography.exceptions import InvalidSignature
 
-    raw = bytes.fromhex(str(found.get("public_key", "")))
-    if key is not None:
-        try:
-            public = serialization.load_pem_public_key(Path(key).read_bytes())
-        except ValueError as error:
-            raise InputError(f"{key} is no public key in PEM ({error}).") from error
-        if public.public_bytes_raw() != raw:
-            return False, f"signed with another key ({raw.hex()[:16]})"
+    wanted = None if key is None else _public_key(Path(key))
     try:
-        signature = bytes.fromhex(str(found.get("value", "")))
+        raw, signature = (bytes.fromhex(found[name]) for name in ("public_key", "value"))
+        if found["algorithm"] != "Ed25519":
+            return False, "the signature is of another kind"
+        if raw[:31] + bytes([raw[31] & 127]) in SMALL_ORDER:
+            return False, "the signature's key is one anybody can sign with"
+        if wanted is not None and wanted != raw:
+            return False, f"signed with another key ({raw.hex()[:16]})"
         ed25519.Ed25519PublicKey.from_public_bytes(raw).verify(signature, str(header.get("sha256")).encode())
-    except (InvalidSignature, ValueError):
+    except (InvalidSignature, ValueError, TypeError, KeyError, IndexError):
         return False, "the signature does not hold"
     return True, f"signed with the key {raw.hex()[:16]}" + (
         "" if key else " (pass --public-key to check whose)"
     )
 
 
-def changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _public_key(path: Path) -> bytes:
+    """The raw bytes of a public key in PEM."""
+    serialization, ed25519 = _cryptography()
+    try:
+        public = serialization.load_pem_public_key(path.read_bytes())
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} is no public key in PEM ({error}).") from error
+    if not isinstance(public, ed25519.Ed25519PublicKey):
+        raise InputError(f"{path} is another kind of key; expected a public key of Ed25519.")
+    return public.public_bytes_raw()
+
+
+def differing_facts(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs between two mappings of facts, in words."""
     return [
         f"{name} was {then.get(name, 'absent')}, is {now.get(name, 'absent')}"

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.explanation import axes_of
+from texplainer.explanation.axes import axes_of
 
-Layout = Sequence[Mapping[str, Any]]
+ArrayColumns = Sequence[Mapping[str, Any]]
 
 
-def slot(name: str, array: np.ndarray, features: Sequence[str], outputs: Sequence[str]) -> dict[str, Any]:
+def array_columns(
+    name: str, array: np.ndarray, features: Sequence[str], outputs: Sequence[str]
+) -> dict[str, Any]:
     """How one array is spread over columns."""
     labels = {"f": list(features), "o": list(outputs) if len(outputs) > 1 else [""]}
     columns = [name]
@@ -52,7 +54,7 @@ def _kind(column: np.ndarray) -> str:
     return "string" if found == "null" else found
 
 
-def schema(layout: Layout) -> Any:
+def arrow_schema(layout: ArrayColumns) -> Any:
     """The Arrow schema of a layout."""
     import pyarrow as pa
 
@@ -60,7 +62,7 @@ def schema(layout: Layout) -> Any:
     return pa.schema([(column, pa.type_for_alias(kind)) for column, kind in pairs])
 
 
-def to_table(arrays: Mapping[str, np.ndarray], layout: Layout) -> Any:
+def to_table(arrays: Mapping[str, np.ndarray], layout: ArrayColumns) -> Any:
     """Arrays -> an Arrow table."""
     import pyarrow as pa
 
@@ -71,10 +73,10 @@ def to_table(arrays: Mapping[str, np.ndarray], layout: Layout) -> Any:
         for j, kind in enumerate(slot["kinds"]):
             cells = flat[:, j].tolist() if text else np.ascontiguousarray(flat[:, j])
             columns.append(pa.array(cells, pa.type_for_alias(kind)))
-    return pa.table(columns, schema=schema(layout))
+    return pa.table(columns, schema=arrow_schema(layout))
 
 
-def from_table(table: Any, layout: Layout) -> dict[str, np.ndarray]:
+def from_table(table: Any, layout: ArrayColumns) -> dict[str, np.ndarray]:
     """An Arrow table -> the arrays it holds."""
     arrays = {}
     if table.num_columns != sum(len(slot["columns"]) for slot in layout):

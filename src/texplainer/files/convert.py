@@ -1,7 +1,7 @@
 """Anything that is not Parquet becomes Parquet, a piece at a time.
 
-One function per kind of table, found by the name of the library its type comes from or by the ending of
-the file. Dask and Spark write in parallel by their own means; all keep the order of rows.
+Files are read by the readers of `tables`; for frames there is one function per library. Dask and Spark
+write in parallel by their own means; all keep the order of rows.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
-from texplainer.execution.sources import Source, open_files, pick
-from texplainer.frames import Schema
+from texplainer.files.parquet_rows import ParquetRows, open_parquet, wanted_columns
+from texplainer.files.survey import DiskTable, survey
+from texplainer.files.tables import TABLES, Dialect, read_blocks, suffix_of
+from texplainer.tables.schema import Schema
 
 if TYPE_CHECKING:
     from pyarrow.lib import RecordBatch
@@ -26,23 +28,24 @@ GROUP_ROWS = 1 << 16
 FOLDER = "_input"
 
 
-def open_source(table: Any, schema: Schema, destination: Path) -> Source:
-    """Find the rows of whatever the user calls a table; `destination` takes the copy if one is needed."""
+def open_source(table: Any, schema: Schema, destination: Path) -> ParquetRows:
+    """Find the rows of whatever the user calls a table; `destination` takes the copy if one is needed.
+
+    A path or several, a surveyed table, a frame of any library narwhals knows, a dataset of a cluster.
+    """
     wanted = list(schema.names) if schema.named else None
     if isinstance(table, (str, Path)):
-        files = _files(Path(table), destination)
-        if files[0].suffix == ".parquet":
-            return open_files(files, wanted)
-        ending = "".join(files[0].suffixes[-2:]) if files[0].suffix == ".gz" else files[0].suffix
-        return _spooled(_file_batches(files, READERS[ending], schema), wanted, destination)
+        table = _files(Path(table), destination)
+    if isinstance(table, DiskTable):
+        return _from_disk([table.path], schema, wanted, destination, table.dialect)
     if _looks_like_paths(table):
-        return open_files([Path(p) for p in table], wanted)
+        return _from_disk([Path(p) for p in table], schema, wanted, destination)
     library = type(table).__module__.split(".")[0]
     if library in WRITERS:
         folder = _fresh(destination)
         WRITERS[library](table, wanted, folder)
         return _copied(folder, wanted)
-    return _spooled(_eager_batches(table, schema), wanted, destination)
+    return _copy(_eager_batches(table, schema), wanted, destination)
 
 
 def _files(path: Path, destination: Path) -> list[Path]:
@@ -56,13 +59,43 @@ def _files(path: Path, destination: Path) -> list[Path]:
         files = [path]
     else:
         raise InputError(f"the source {path} does not exist; expected a file or a folder of files.")
-    endings = {f.suffix for f in files}
-    if len(endings) != 1 or not endings <= {".parquet", ".gz", *READERS}:
+    if not files:
         raise InputError(
-            f"{path} holds files ending in {sorted(endings)}; expected one kind of .parquet, .csv, .csv.gz, "
-            ".arrow or .feather."
+            f"the folder {path} holds no tables; expected files of one kind: {', '.join(TABLES)}."
         )
     return [f.resolve() for f in files]
+
+
+def _from_disk(
+    files: list[Path],
+    schema: Schema,
+    wanted: Sequence[str] | None,
+    destination: Path,
+    dialect: Dialect | None = None,
+) -> ParquetRows:
+    """Parquet is read in place, every other format is copied."""
+    endings = sorted({suffix_of(file) for file in files})
+    if len(endings) > 1:
+        raise InputError(
+            f"the source holds files ending in {', '.join(endings)}; expected one kind of "
+            f"{', '.join(TABLES)}."
+        )
+    if endings == [".parquet"]:
+        return open_parquet(files, wanted)
+    surveyed = [survey(file, dialect) for file in files]
+    return _copy(_disk_batches(surveyed, schema), wanted, destination)
+
+
+def _disk_batches(surveyed: list[DiskTable], schema: Schema) -> Iterator[Any]:
+    """The batches of some files; a column is text if it is text in any of them, or a text to the schema."""
+    kinds = dict(surveyed[0].kinds)
+    for table in surveyed[1:]:
+        kinds |= {name: "text" for name, kind in table.kinds.items() if kinds.get(name, kind) != kind}
+    for j, levels in schema.levels.items():
+        if any(isinstance(level, str) for level in levels):
+            kinds[schema.names[j]] = "text"
+    for table in surveyed:
+        yield from read_blocks(table.path, kinds, table.dialect)
 
 
 def _looks_like_paths(table: Any) -> bool:
@@ -76,17 +109,17 @@ def _fresh(destination: Path) -> Path:
     return folder
 
 
-def _copied(folder: Path, wanted: Sequence[str] | None) -> Source:
-    return open_files(sorted(f.resolve() for f in folder.glob("*.parquet")), wanted, spooled=True)
+def _copied(folder: Path, wanted: Sequence[str] | None) -> ParquetRows:
+    return open_parquet(sorted(f.resolve() for f in folder.glob("*.parquet")), wanted, copied=True)
 
 
-def _spooled(batches: Iterable[RecordBatch], wanted: Sequence[str] | None, destination: Path) -> Source:
+def _copy(batches: Iterable[RecordBatch], wanted: Sequence[str] | None, destination: Path) -> ParquetRows:
     """Write batches to one file, only the wanted columns."""
     folder = _fresh(destination)
     writer: pq.ParquetWriter | None = None
     try:
         for batch in batches:
-            batch = batch.select(list(pick(batch.schema.names, wanted)))
+            batch = batch.select(list(wanted_columns(batch.schema.names, wanted)))
             if writer is None:
                 writer = pq.ParquetWriter(folder / "rows.parquet", batch.schema, compression="none")
             writer.write_batch(batch, row_group_size=GROUP_ROWS)
@@ -95,55 +128,6 @@ def _spooled(batches: Iterable[RecordBatch], wanted: Sequence[str] | None, desti
             writer.close()
     return _copied(folder, wanted)
 
-
-# ---------------------------------------------------------------- files
-
-
-def _file_batches(
-    files: list[Path], reader: Callable[[Path, Schema], Iterator[Any]], schema: Schema
-) -> Iterator[Any]:
-    for file in files:
-        try:
-            yield from reader(file, schema)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{file} cannot be read: {error}. Convert or repair it.") from error
-
-
-def _csv(file: Path, schema: Schema) -> Iterator[Any]:
-    """A CSV file in a stream; numbers as float64, for its first rows do not tell what follows."""
-    from pyarrow import csv
-
-    types = {
-        name: pa.string()
-        if any(isinstance(level, str) for level in schema.levels.get(j, ()))
-        else pa.float64()
-        for j, name in enumerate(schema.names)
-    }
-    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-    parse = csv.ParseOptions(delimiter="\t" if ".tsv" in file.suffixes else ",", newlines_in_values=True)
-    yield from csv.open_csv(file, parse_options=parse, convert_options=convert)
-
-
-def _ipc(file: Path, schema: Schema) -> Iterator[Any]:
-    """An Arrow file or stream; Feather (version 2) is an Arrow file."""
-    with pa.memory_map(str(file)) as mapped:
-        try:
-            opened = pa.ipc.open_file(mapped)
-            yield from (opened.get_batch(i) for i in range(opened.num_record_batches))
-        except pa.ArrowInvalid:
-            mapped.seek(0)
-            yield from pa.ipc.open_stream(mapped)
-
-
-READERS: dict[str, Callable[[Path, Schema], Iterator[Any]]] = {
-    ".csv": _csv,
-    ".csv.gz": _csv,
-    ".tsv": _csv,
-    ".tsv.gz": _csv,
-    ".arrow": _ipc,
-    ".ipc": _ipc,
-    ".feather": _ipc,
-}
 
 # ---------------------------------------------------------------- frames
 
@@ -167,19 +151,19 @@ def _eager_batches(table: Any, schema: Schema) -> Iterator[Any]:
 
 
 def _dask(frame: Any, wanted: Sequence[str] | None, folder: Path) -> None:
-    chosen = frame[list(pick([str(c) for c in frame.columns], wanted))]
+    chosen = frame[list(wanted_columns([str(c) for c in frame.columns], wanted))]
     chosen.to_parquet(
         str(folder), write_index=False, write_metadata_file=False, name_function=lambda i: f"{i:09d}.parquet"
     )
 
 
 def _spark(frame: Any, wanted: Sequence[str] | None, folder: Path) -> None:
-    chosen = frame.select(*[f"`{name}`" for name in pick(frame.columns, wanted)])
+    chosen = frame.select(*[f"`{name}`" for name in wanted_columns(frame.columns, wanted)])
     chosen.write.mode("overwrite").parquet(folder.resolve().as_uri())
 
 
 def _ray(dataset: Any, wanted: Sequence[str] | None, folder: Path) -> None:
-    chosen = dataset.select_columns(list(pick(dataset.schema().names, wanted)))
+    chosen = dataset.select_columns(list(wanted_columns(dataset.schema().names, wanted)))
     chosen.context.execution_options.preserve_order = True  # blocks arrive as they finish otherwise
     for i, batch in enumerate(chosen.iter_batches(batch_size=GROUP_ROWS, batch_format="pyarrow")):
         pq.write_table(batch, folder / f"{i:09d}.parquet", compression="none")

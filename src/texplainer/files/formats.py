@@ -1,38 +1,42 @@
 """The file formats of a saved explanation: npz, Parquet, Arrow, CSV, JSON lines.
 
-Every format is a `Format`: `open` gives a sink that takes arrays piece by piece and a header at the
-end, `read` gives both back. The four tables share the layout of
-`layouts`, which the header repeats.
+Every format is a `ResultFormat`: `open` gives a sink that takes arrays piece by piece and a header at the
+end, `blocks` gives the header and then the arrays, some rows at a time. The four tables share the layout of
+`columns`, which the header repeats.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from texplainer import containers, layouts
 from texplainer.errors import InputError
-from texplainer.fingerprints import plain
+from texplainer.files import columns as layouts
+from texplainer.files.loaders.npz import BLOCK_ROWS, npz_blocks
+from texplainer.support.hashing import plain
 
 KEY = b"texplainer"
 FLUSH_BYTES = 32 * 2**20
 Arrays = Mapping[str, np.ndarray]
+#: the header, then the arrays of some rows at a time
+ResultBlocks = Iterator[dict[str, Any]]
 #: the file's layout -> its sealed header
 MakeHeader = Callable[[Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Format:
+class ResultFormat:
     """One file format; `short` ones keep the arrays people read."""
 
     open: Callable[[Path], Any]
-    read: Callable[[Path], tuple[dict[str, Any], dict[str, np.ndarray]]]
+    blocks: Callable[[Path], ResultBlocks]
     short: bool = False
 
 
@@ -53,7 +57,7 @@ class NpzSink:
 
     def close(self, make_header: MakeHeader) -> None:
         """Write the archive: numbers as arrays, text in the header."""
-        arrays = {name: np.concatenate(pieces) for name, pieces in self.pieces.items()}
+        arrays = {n: np.ascontiguousarray(np.concatenate(pieces)) for n, pieces in self.pieces.items()}
         text = {name: array.tolist() for name, array in arrays.items() if array.dtype.kind == "O"}
         names = [name for name in arrays if name not in text]
         entries = {n if re.fullmatch(r"\w+", n) else f"array_{i}": n for i, n in enumerate(names)}
@@ -64,16 +68,6 @@ class NpzSink:
 
     def abandon(self) -> None:
         """Nothing was written yet."""
-
-
-def read_npz(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read an archive that was checked for bombs and forged names."""
-    containers.check(path)
-    with np.load(path, allow_pickle=False) as archive:
-        header = json.loads(archive["header"].tobytes())
-        layout = header["layout"]
-        arrays = {name: archive[entry] for entry, name in layout["entries"].items()}
-    return header, arrays | {name: np.array(v, dtype=object) for name, v in layout["text"].items()}
 
 
 # ---------------------------------------------------------------- tables: arrays <-> columns
@@ -90,8 +84,10 @@ class TableSink:
     def write(self, arrays: Arrays, features: Sequence[str], outputs: Sequence[str]) -> None:
         """Add rows."""
         if not self.layout:
-            self.layout = [layouts.slot(name, array, features, outputs) for name, array in arrays.items()]
-            self.start(layouts.schema(self.layout))
+            self.layout = [
+                layouts.array_columns(name, array, features, outputs) for name, array in arrays.items()
+            ]
+            self.start(layouts.arrow_schema(self.layout))
         self.held.append(layouts.to_table(arrays, self.layout))
         if sum(table.nbytes for table in self.held) >= FLUSH_BYTES:
             self.flush()
@@ -209,67 +205,87 @@ class JsonLinesSink(TableSink):
         return header
 
 
-def read_parquet(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a Parquet result."""
+def parquet_blocks(path: Path) -> ResultBlocks:
+    """A Parquet result."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         header = _header_of(file.metadata.metadata)
-        return header, layouts.from_table(file.read(), header["layout"])
+        yield header
+        for batch in file.iter_batches(BLOCK_ROWS):
+            yield layouts.from_table(_sound(batch), header["layout"])
 
 
-def read_arrow(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read an Arrow (Feather) result."""
+def arrow_blocks(path: Path) -> ResultBlocks:
+    """An Arrow (Feather) result."""
     import pyarrow as pa
 
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
         last = file.get_batch_with_custom_metadata(file.num_record_batches - 1)
         header = _header_of(last.custom_metadata)
-        return header, layouts.from_table(file.read_all(), header["layout"])
+        yield header
+        for i in range(file.num_record_batches - 1):
+            table = _sound(file.get_batch(i))
+            for start in range(0, len(table), BLOCK_ROWS):
+                yield layouts.from_table(table.slice(start, BLOCK_ROWS), header["layout"])
 
 
-def read_csv(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a CSV result with the header beside it."""
+def csv_blocks(path: Path) -> ResultBlocks:
+    """A CSV result with the header beside it."""
     from pyarrow import csv
 
     header = _beside(path)
-    schema = layouts.schema(header["layout"])
+    yield header
     convert = csv.ConvertOptions(
-        column_types=schema,
+        column_types=layouts.arrow_schema(header["layout"]),
         null_values=["", "nan"],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
     parse = csv.ParseOptions(newlines_in_values=True)
-    return header, layouts.from_table(
-        csv.read_csv(path, parse_options=parse, convert_options=convert), header["layout"]
-    )
+    with csv.open_csv(path, parse_options=parse, convert_options=convert) as opened:
+        for batch in opened:
+            yield layouts.from_table(_sound(batch), header["layout"])
 
 
-def read_json_lines(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a JSON lines result with the header beside it."""
+def json_lines_blocks(path: Path) -> ResultBlocks:
+    """A JSON lines result with the header beside it."""
+    header = _beside(path)
+    yield header
+    schema = layouts.arrow_schema(header["layout"])
+    with path.open(encoding="utf-8") as file:
+        while lines := list(islice(file, BLOCK_ROWS)):
+            table = _from_records([json.loads(line) for line in lines], schema)
+            yield layouts.from_table(table, header["layout"])
+
+
+def _from_records(records: list[dict[str, Any]], schema: Any) -> Any:
     import pyarrow as pa
 
-    header = _beside(path)
-    schema = layouts.schema(header["layout"])
-    with path.open(encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
     columns = []
     for field in schema:
         cells = [record[field.name] for record in records]
         if pa.types.is_floating(field.type):  # infinities are texts
             cells = [None if cell is None else float(cell) for cell in cells]
         columns.append(pa.array(cells, field.type))
-    return header, layouts.from_table(pa.table(columns, schema=schema), header["layout"])
+    return pa.table(columns, schema=schema)
 
 
-FORMATS: dict[str, Format] = {
-    ".npz": Format(NpzSink, read_npz),
-    ".parquet": Format(ParquetSink, read_parquet),
-    ".arrow": Format(ArrowSink, read_arrow),
-    ".feather": Format(ArrowSink, read_arrow),
-    ".csv": Format(CsvSink, read_csv, short=True),
-    ".jsonl": Format(JsonLinesSink, read_json_lines, short=True),
+def _sound(batch: Any) -> Any:
+    """A batch as a table, validated in full: a damaged offset would be an address outside the memory."""
+    import pyarrow as pa
+
+    batch.validate(full=True)
+    return pa.Table.from_batches([batch])
+
+
+FORMATS: dict[str, ResultFormat] = {
+    ".npz": ResultFormat(NpzSink, npz_blocks),
+    ".parquet": ResultFormat(ParquetSink, parquet_blocks),
+    ".arrow": ResultFormat(ArrowSink, arrow_blocks),
+    ".feather": ResultFormat(ArrowSink, arrow_blocks),
+    ".csv": ResultFormat(CsvSink, csv_blocks, short=True),
+    ".jsonl": ResultFormat(JsonLinesSink, json_lines_blocks, short=True),
 }
 
 

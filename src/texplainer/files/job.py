@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from texplainer import fingerprints, model_files, tables
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explainer import TExplainer
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
+from texplainer.files import models, survey
+from texplainer.files.tables import Dialect
+from texplainer.support import hashing
 
 #: the arguments of TExplainer that are recorded and can be repeated from the record
 OPTIONS = (
@@ -36,11 +38,11 @@ OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Job:
+class ExplainJob:
     """An explainer and the table it is for; `facts` go into the audit record."""
 
     explainer: TExplainer
-    table: tables.DiskTable
+    table: survey.DiskTable
     columns: tuple[str, ...]
     background: Any
     facts: dict[str, Any]
@@ -48,57 +50,71 @@ class Job:
     @property
     def block(self) -> int:
         """Rows a piece."""
-        return self.explainer._block
+        return self.explainer.block_rows
 
 
-def prepare(
+def prepare_job(
     model: str,
     data: str,
     *,
     background: str | None = None,
-    consent: model_files.Consent | None = None,
+    consent: models.Consent | None = None,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> Job:
+    dialect: Dialect | None = None,
+) -> ExplainJob:
     """Load the model, look through the table, learn the background.
 
     `columns` are those to give the model; without them the ones the model names are taken, or all but
-    `drop`. `options` are arguments of TExplainer.
+    `drop`. `options` are arguments of TExplainer, `dialect` says how text tables are written.
     """
     options = dict(options or {})
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise InputError(f"unknown options {', '.join(unknown)}; expected some of {', '.join(OPTIONS)}.")
-    loaded = model_files.load(model, consent)
-    table = tables.survey(data)
-    columns = tables.columns_for(table, columns or model_files.feature_names(loaded), drop)
+    loaded = models.load_model(model, consent)
+    table = survey.survey(data, dialect)
+    columns = survey.columns_for(table, columns or models.named_columns(loaded), drop)
     if background is None:
-        picks = tables.sample(table, columns)
-        rows = tables.take(table, columns, picks)
-        origin: dict[str, Any] = {"sampled_rows": len(picks), "sha256": fingerprints.of_values(picks)}
+        picks = survey.sample_rows(table, columns)
+        rows = survey.take_rows(table, columns, picks)
+        origin: dict[str, Any] = {"sampled_rows": len(picks), "sha256": hashing.of_facts(picks)}
     else:
-        source = tables.survey(background)
-        rows = tables.take(source, tables.columns_for(source, columns), range(source.rows))
+        source = survey.survey(background, dialect)
+        rows = survey.take_rows(source, survey.columns_for(source, columns), range(source.rows))
         origin = {"name": source.path.name, "sha256": source.sha256}
     explainer = TExplainer(loaded, rows, **options)
     facts = {
-        "model": model_files.fingerprint(model),
+        "model": models.fingerprint(model),
         "data": {"name": table.path.name, "sha256": table.sha256, "rows": table.rows},
         "background": origin,
-        "configuration": {**options, "columns": list(columns)},
+        "configuration": {**options, "columns": list(columns), **_said(dialect)},
     }
-    return Job(explainer, table, columns, rows, facts)
+    return ExplainJob(explainer, table, columns, rows, facts)
 
 
-def explain(job: Job, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Explanation]]:
+def with_reading(job: ExplainJob, attribution: str) -> ExplainJob:
+    """The same job in another reading; its record says how to repeat just that."""
+    explainer = TExplainer(**{**job.explainer.arguments, "attribution": attribution})
+    configuration = {**job.facts["configuration"], "attribution": attribution}
+    return replace(job, explainer=explainer, facts={**job.facts, "configuration": configuration})
+
+
+def _said(dialect: Dialect | None) -> dict[str, Any]:
+    """The dialect for the record, where it is not the format's own."""
+    said = {name: mark for name, mark in asdict(dialect or Dialect()).items() if mark is not None}
+    return {"dialect": said} if said else {}
+
+
+def explain_blocks(job: ExplainJob, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, Explanation]]:
     """Explain the table, or only its blocks with the numbers `wanted`: (first row, explanation of the block).
 
     Raises ModelError if the model fails on every row.
     """
     failure: ModelError | None = None
     good = 0
-    for number, frame in enumerate(tables.pieces(job.table, job.columns, job.block)):
+    for number, frame in enumerate(survey.pieces(job.table, job.columns, job.block)):
         if wanted is not None and number not in wanted:
             continue
         piece, error = explain_piece(job.explainer, frame, job.background)

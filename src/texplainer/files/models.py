@@ -11,20 +11,19 @@ import importlib
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from texplainer import fingerprints, ubjson
 from texplainer.errors import InputError
+from texplainer.files.loaders import tree_safety, ubjson
+from texplainer.files.loaders.trial import try_in_child
+from texplainer.files.paths import existing, first_line
+from texplainer.support import hashing
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-
-
-TRIAL_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,11 @@ class Consent:
     module: str | None = None
 
 
-def load(model: str | os.PathLike[str], consent: Consent | None = None) -> Any:
+def load_model(model: str | os.PathLike[str], consent: Consent | None = None) -> Any:
     """Read the model from a file, or import it as `package.module:function`."""
     consent = consent or Consent()
     if is_reference(model):
-        return imported(str(model))
+        return import_reference(str(model))
     path = existing(model)
     suffix = path.suffix.lower()
     if suffix in UNSAFE:
@@ -60,7 +59,7 @@ def load(model: str | os.PathLike[str], consent: Consent | None = None) -> Any:
         raise InputError(f"{path} is no {suffix} model, or is damaged ({first_line(error)}).") from error
 
 
-def feature_names(model: Any) -> tuple[str, ...] | None:
+def named_columns(model: Any) -> tuple[str, ...] | None:
     """The columns a model names as its own, if it does."""
     for ask in (
         lambda: model.feature_names_in_,
@@ -83,9 +82,9 @@ def fingerprint(model: str | os.PathLike[str]) -> dict[str, str]:
     """Name and hash of a model's file, or of the source file of an imported function."""
     if not is_reference(model):
         path = existing(model)
-        return {"name": path.name, "sha256": fingerprints.of_file(path)}
+        return {"name": path.name, "sha256": hashing.of_file(path)}
     found = getattr(importlib.import_module(str(model).split(":")[0]), "__file__", None)
-    return {"name": str(model), "sha256": fingerprints.of_file(Path(found)) if found else ""}
+    return {"name": str(model), "sha256": hashing.of_file(Path(found)) if found else ""}
 
 
 def is_reference(model: str | os.PathLike[str]) -> bool:
@@ -93,7 +92,7 @@ def is_reference(model: str | os.PathLike[str]) -> bool:
     return _REFERENCE.fullmatch(str(model)) is not None and not Path(model).exists()
 
 
-def imported(reference: str) -> Any:
+def import_reference(reference: str) -> Any:
     """Import `package.module:function`, from the current folder too."""
     module, _, name = reference.partition(":")
     if not _REFERENCE.fullmatch(reference):
@@ -106,22 +105,9 @@ def imported(reference: str) -> Any:
         raise InputError(f"{reference!r}: there is no module {error.name!r} on the path.") from error
     except AttributeError:
         raise InputError(f"{reference!r}: the module {module!r} has no {name!r}.") from None
-
-
-def existing(path: str | os.PathLike[str]) -> Path:
-    """A path that is a file and not empty."""
-    found = Path(path)
-    if not found.is_file():
-        raise InputError(f"there is no file {found}; check the path.")
-    if found.stat().st_size == 0:
-        raise InputError(f"{found} is empty; expected a file with content.")
-    return found
-
-
-def first_line(error: BaseException) -> str:
-    """A library's message without its stack trace."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    except (Exception, SystemExit) as error:
+        words = f"{type(error).__name__}: {first_line(error)}"
+        raise InputError(f"{reference!r}: importing the module {module!r} failed ({words}).") from error
 
 
 # ---------------------------------------------------------------- one loader per format
@@ -130,35 +116,38 @@ def first_line(error: BaseException) -> str:
 def _onnx(path: Path, _: Consent) -> Any:
     import onnxruntime
 
+    try_in_child(path, "onnxruntime")
     onnxruntime.set_default_logger_severity(4)  # its errors are raised; the log would repeat them
     return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
 
 def _skops(path: Path, consent: Consent) -> Any:
-    from texplainer import skops_files
+    from texplainer.files.loaders import skops
 
-    return skops_files.load(path, consent.trust)
+    return skops.load_skops(path, consent.trust)
 
 
 def _xgboost(path: Path, _: Consent) -> Any:
     _starts_with(path, b"{")
-    check = ubjson.check if path.suffix.lower() == ".ubj" else json.loads
+    check = ubjson.check_ubjson if path.suffix.lower() == ".ubj" else json.loads
     check(path.read_bytes())
     import xgboost
 
-    _try_out(path, "xgboost", "num_features")
-
-    return xgboost.Booster(model_file=path)
+    try_in_child(path, "xgboost")
+    model = xgboost.Booster(model_file=path)
+    tree_safety.check_xgboost(path, model)
+    return model
 
 
 def _lightgbm(path: Path, _: Consent) -> Any:
     _starts_with(path, b"tree\n", b"tree\r\n")
-    if b"\nend of trees" not in path.read_bytes():
+    text = path.read_bytes()
+    if b"\nend of trees" not in text:
         raise InputError(f"{path} ends before its last tree; it is truncated.")
+    tree_safety.check_lightgbm(path, text)
     import lightgbm
 
-    _try_out(path, "lightgbm", "num_feature")
-
+    try_in_child(path, "lightgbm")
     return lightgbm.Booster(model_file=path)
 
 
@@ -166,24 +155,25 @@ def _catboost(path: Path, _: Consent) -> Any:
     _starts_with(path, b"CBM1")
     import catboost
 
+    try_in_child(path, "catboost")
     return catboost.CatBoost().load_model(str(path), format="cbm")
 
 
 def _torch_program(path: Path, _: Consent) -> Any:
-    from texplainer import torch_files
+    from texplainer.files.loaders import torch
 
-    return torch_files.load_program(path)
+    return torch.load_program(path)
 
 
 def _torch_state(path: Path, consent: Consent) -> Any:
-    from texplainer import torch_files
+    from texplainer.files.loaders import torch
 
     if consent.module is None:
         raise InputError(
             f"{path} holds weights without a network; name what makes it with --module "
             "package.module:function, or save the whole network with torch.export.save (.pt2)."
         )
-    return torch_files.load_state(path, imported(consent.module))
+    return torch.load_state(path, import_reference(consent.module))
 
 
 def _unsafe(path: Path, consent: Consent) -> Any:
@@ -211,23 +201,6 @@ def _joblib(path: Path) -> Any:
     import joblib
 
     return joblib.load(path)
-
-
-def _try_out(path: Path, library: str, width: str) -> None:
-    """Load and ask the model once in another process: these readers crash on some damaged files."""
-    code = (
-        f"import sys, numpy, {library} as library; model = library.Booster(model_file=sys.argv[1]); "
-        f"row = numpy.zeros((1, model.{width}())); "
-        "model.inplace_predict(row) if hasattr(model, 'inplace_predict') else model.predict(row)"
-    )
-    # -P: the current folder must not lend its modules to the trial
-    words = [sys.executable, "-P", "-c", code, str(path)]
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=TRIAL_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise InputError(f"{path} keeps {library} busy for over {TRIAL_SECONDS} s; it is damaged.") from None
-    if done.returncode < 0:
-        raise InputError(f"{path} makes {library} crash (signal {-done.returncode}); it is damaged.")
 
 
 def _starts_with(path: Path, *openings: bytes) -> None:

@@ -1,14 +1,15 @@
 """Where rows come from: Parquet files, read by row number in a stream.
 
-Parquet is read in place. Everything else (see `spool`) is first written as Parquet beside the results, so
+Parquet is read in place. Everything else (see `convert`) is first written as Parquet beside the results, so
 that workers find any row by its number and the table need not fit in memory. Each worker keeps one open
 stream and only moves forward in it; row groups before the wanted row are skipped unread.
 """
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,23 +19,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
+from texplainer.support.names import meant
 
 READ_ROWS = 4096  # decoded at a time
 BUFFER = 1 << 18  # bytes read ahead a column: a row group of any size is streamed, not held
 
 
 @dataclass(frozen=True)
-class Source:
+class ParquetRows:
     """The columns of some Parquet files, one after the other.
 
-    `groups` holds (file, its row group, first row, rows) in order; `spooled` says that the files are a copy
+    `groups` holds (file, its row group, first row, rows) in order; `copied` says that the files are a copy
     of something else, so that their dates mean nothing.
     """
 
     files: tuple[str, ...]
     groups: tuple[tuple[int, int, int, int], ...]
     columns: tuple[str, ...]
-    spooled: bool = False
+    copied: bool = False
 
     @property
     def rows(self) -> int:
@@ -53,7 +55,7 @@ class Source:
     def identity(self) -> dict[str, Any]:
         """What tells this table from another without reading it."""
         known: dict[str, Any] = {"rows": self.rows, "columns": list(self.columns)}
-        if not self.spooled:
+        if not self.copied:
             known["files"] = {
                 Path(file).name: [Path(file).stat().st_size, Path(file).stat().st_mtime_ns]
                 for file in self.files
@@ -61,7 +63,7 @@ class Source:
         return known
 
 
-def open_files(files: Sequence[Path], wanted: Sequence[str] | None, *, spooled: bool = False) -> Source:
+def open_parquet(files: Sequence[Path], wanted: Sequence[str] | None, *, copied: bool = False) -> ParquetRows:
     """Look at the footers of Parquet files; `wanted` are the columns to read (None: all)."""
     groups: list[tuple[int, int, int, int]] = []
     first, names = 0, None
@@ -83,10 +85,10 @@ def open_files(files: Sequence[Path], wanted: Sequence[str] | None, *, spooled: 
             first += count
     if not groups:
         raise InputError("the source has 0 rows; expected at least 1.")
-    return Source(tuple(map(str, files)), tuple(groups), pick(names or [], wanted), spooled)
+    return ParquetRows(tuple(map(str, files)), tuple(groups), wanted_columns(names or [], wanted), copied)
 
 
-def pick(names: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
+def wanted_columns(names: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
     """The columns to read: those the explainer knows; others, such as ids and labels, are left."""
     if wanted is None:
         return tuple(names)
@@ -94,15 +96,15 @@ def pick(names: Sequence[str], wanted: Sequence[str] | None) -> tuple[str, ...]:
     if missing:
         raise InputError(
             f"the source lacks the columns {missing}; it has {list(names)}. Rename its columns to "
-            "those of the background."
+            f"those of the background.{meant(missing[0], names)}"
         )
     return tuple(wanted)
 
 
-class Stream:
+class RowStream:
     """One pass over a source that only moves forward; it starts anew when asked for earlier rows."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ParquetRows) -> None:
         self.source = source
         self.close()
 
@@ -136,3 +138,30 @@ class Stream:
                     yield from opened.iter_batches(
                         READ_ROWS, row_groups=own, columns=list(self.source.columns), use_threads=False
                     )
+
+
+def encode_parquet(table: pa.Table, metadata: Mapping[str, str], words: Sequence[str]) -> Any:
+    """A table as the bytes of a Parquet file; equal tables give equal bytes; `words` repeat."""
+    sink = pa.BufferOutputStream()
+    # attributions hardly repeat: dictionaries and heavier compression cost time and save nothing
+    repeated = [name for name in words if name in table.column_names]
+    table = table.replace_schema_metadata(dict(metadata))
+    options: dict[str, Any] = {"compression": "lz4", "use_dictionary": repeated, "write_statistics": False}
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def read_shard(path: Path) -> pa.Table:
+    """A whole Parquet file that is not trusted."""
+    try:
+        table = pq.read_table(path, memory_map=False)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is no readable Parquet file ({error}).") from error
+    return table
+
+
+def digest_rows(rows: pa.Table) -> str:
+    """The SHA-256 of the rows' cells, however they are chunked."""
+    batches = rows.combine_chunks().to_batches()
+    return hashlib.sha256(batches[0].serialize()).hexdigest()

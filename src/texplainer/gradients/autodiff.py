@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients import Engine, Settings, Unsupported, links, reverse
+from texplainer.errors import Unsupported
+from texplainer.gradients import links, maps
+from texplainer.gradients.engine import Engine, Settings
 from texplainer.gradients.transformers import Map, Pullback, compose, identity
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 BLOCK = 2048  # a library's calls cost more than numpy's
 TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
@@ -34,11 +36,18 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         raise Unsupported(f"a {type(predictor.model).__name__} is no torch, JAX or Keras model.")
     if predictor.schema.encoded:
         raise Unsupported("categorical columns reach the model as something else than numbers.")
-    raw, how = LIBRARIES[library](predictor.model, predictor.dtype)
-    linked = compose(raw, _link(predictor.scale, _columns(raw, background)))
+    model, ending = predictor.model, predictor.ending
+    if library == "torch" and ending and predictor.scale == "margin":
+        from texplainer.models.libraries.torch import without_ending
+
+        model, found = without_ending(model)
+        ending = "" if found else ending
+    raw, how = LIBRARIES[library](model, predictor.dtype)
+    linked = compose(raw, _link(predictor.scale, _columns(raw, background), ending))
     narrow = 8 if predictor.unit < 1e-10 else 4
-    return reverse.engine(
-        linked, "autodiff", how, predictor, background, TOLERANCE[narrow], BLOCK, narrow=library == "torch"
+    block = min(BLOCK, settings.batch_rows)  # no more rows at once than the user allows
+    return maps.checked_engine(
+        linked, "autodiff", how, predictor, background, TOLERANCE[narrow], block, narrow=library == "torch"
     )
 
 
@@ -53,12 +62,15 @@ def _columns(raw: Map, background: Array) -> int:
         ) from error
 
 
-def _link(scale: str, columns: int) -> Map:
-    """Mirror what the adapter does to a network's raw outputs."""
+def _link(scale: str, columns: int, ending: str = "") -> Map:
+    """Mirror what the adapter does to a network's raw outputs, or to its probabilities."""
     if scale == "raw":
         return identity
+    if ending:
+        probability = links.pair if columns == 1 else identity
+        return probability if scale == "probability" else compose(probability, links.log_odds)
     if scale == "margin":
-        return links.two_sided if columns == 1 else identity
+        return links.two_sided if columns == 1 else links.softmax_link
     return compose(links.sigmoid, links.pair) if columns == 1 else links.softmax
 
 
@@ -79,7 +91,7 @@ def _torch(model: Any, dtype: np.dtype) -> tuple[Map, str]:
 def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:
     import torch
 
-    from texplainer.adapters import evaluating
+    from texplainer.models.libraries.torch import evaluating
 
     first = next((p for p in module.parameters() if p.is_floating_point()), None)  # seeds are integers
     kind = torch.get_default_dtype() if first is None else first.dtype

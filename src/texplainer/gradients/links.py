@@ -6,11 +6,11 @@ Binary classifiers have two outputs throughout, [1-p, p] and [-z, z].
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from scipy.special import softmax as soft
 
 from texplainer.gradients.transformers import Map, Pullback, affine, elementwise
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -26,6 +26,13 @@ def _sigmoid(z: Array) -> tuple[Array, Array]:
 
 
 sigmoid: Map = elementwise(_sigmoid)
+
+
+def _log_sigmoid(z: Array) -> tuple[Array, Array]:
+    return log_expit(z), expit(-z)
+
+
+log_sigmoid: Map = elementwise(_log_sigmoid)
 
 
 def _exponential(z: Array) -> tuple[Array, Array]:
@@ -49,7 +56,7 @@ def softmax(scores: Array) -> tuple[Array, Pullback]:
     return p, lambda d: p * (d - np.einsum("kro,ro->kr", d, p)[:, :, None])
 
 
-def softmax_log_odds(scores: Array) -> tuple[Array, Pullback]:
+def softmax_link(scores: Array) -> tuple[Array, Pullback]:
     """Scores to the log-odds of each class against the others, z_c - log(sum of the others' exp z).
 
     Taken directly, not through p, so that a nearly certain row keeps its digits.

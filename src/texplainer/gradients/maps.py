@@ -10,22 +10,25 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.gradients import Engine, Gradient, Unsupported
+from texplainer.background.spread import spread
+from texplainer.errors import Unsupported
+from texplainer.gradients.engine import Engine, Gradient
 from texplainer.gradients.transformers import Map
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
-from texplainer.spreads import spread
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 BLOCK = 512  # rows at a time: their activations stay in cache, and a row's bits depend on no other row count
 CHECK_ROWS = 64
+FEW_ROWS = 8  # fewer say little: a kink under one of them would refuse a right derivative
 ROUNDINGS = 64.0  # error bound in units of round-off, relative to the row's gradient
+LEAST_BOUND = 1e-37  # of an error, in float32: a smaller one would be stored as 0
 FLOOR = 0.125  # share of the steepest background slope that sets the error where a row is flat
 SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
 PROBE = {8: 1e-4, 4: 1e-2}  # length of the checking step in spreads, by float width
 AGREE = 0.2  # relative difference to a coarse difference quotient that no right derivative has in most rows
 
 
-def engine(
+def checked_engine(
     chosen: Map,
     name: str,
     why: str,
@@ -44,6 +47,8 @@ def engine(
     sample = sample[:: max(1, len(sample) // CHECK_ROWS)][:CHECK_ROWS]
     if not len(sample):
         raise Unsupported("the background has no complete row to check the derivative with.")
+    if len(sample) < FEW_ROWS:
+        sample = _more_rows(sample, sigma)
     _check_values(chosen, predictor, sample, gap)
     values = differentiate(chosen, predictor, sigma, 0.0, block, sample).values
     _check_slopes(values, predictor, sample, sigma)
@@ -72,25 +77,29 @@ def differentiate(
     )  # C order always: other layouts are summed in another order
     fixed = ~predictor.schema.numeric
     rounding = (ROUNDINGS * max(predictor.unit, float(np.finfo(width).eps) / 2) / sigma).astype(np.float32)
+    floor = max(floor, LEAST_BOUND / max(float(rounding.min()), LEAST_BOUND))  # a vast spread rounds to 0
+    spreads = sigma.astype(width)
     for start in range(0, count, size):
         part = slice(start, min(start + size, count))
         used = part.stop - start
         block[:used], block[used:] = rows[part], rows[start]
-        found = chosen(block)[1](seeds)[:, :used].transpose(1, 2, 0)  # (rows, features, outputs)
-        values[part] = found
+        found = chosen(block)[1](seeds)[:, :used]  # (outputs, rows, features)
+        values[part] = found.transpose(1, 2, 0)
         if fixed.any():
             values[part, fixed] = 0.0
-        length = np.sqrt(np.einsum("rfo,rfo,f->ro", found, found, sigma**2))
-        error[part] = np.maximum(length, floor)[:, None, :].astype(np.float32) * rounding[:, None]
+        scaled = found * spreads
+        length = np.sqrt(np.einsum("orf,orf->ro", scaled, scaled))
+        bound = np.maximum(length, floor).astype(np.float32)[:, None, :]
+        np.multiply(bound, rounding[:, None], out=error[part])
     cost = np.full(count, 1 + outputs, dtype=np.int64)
     no_step, no_flags = np.broadcast_to(np.nan, rows.shape), np.broadcast_to(np.uint8(0), rows.shape)
     return Gradient(values, error, no_step, no_flags, cost)
 
 
-def codes_are_values(predictor: Predictor) -> bool:
-    """Whether every category is held as the number the model sees (0/1 columns): rows pass as they are."""
-    levels = predictor.schema.levels.values()
-    return all(not isinstance(v, str) and v == code for own in levels for code, v in enumerate(own))
+def _more_rows(sample: Array, sigma: Array) -> Array:
+    """A few rows and others up to a spread above them, each feature a part of its own."""
+    turns = np.sqrt(2) * np.arange(1, len(sigma) + 1) * np.arange(1, FEW_ROWS)[:, None]
+    return np.concatenate([sample, *(sample + sigma * (turn % 1.0) for turn in turns)])
 
 
 def _check_values(chosen: Map, predictor: Predictor, sample: Array, allowed: float) -> None:

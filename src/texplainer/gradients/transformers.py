@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients import Unsupported
-from texplainer.signatures import Array
+from texplainer.errors import Unsupported
+from texplainer.types import Array
 
 #: (outputs, rows, out) -> (outputs, rows, in)
 Pullback = Callable[[Array], Array]

@@ -7,12 +7,14 @@ several explainers are compared by average ranks, the Friedman test and Nemenyi'
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,29 @@ def friedman(ranks: Array) -> tuple[float, float]:
         return 0.0, 1.0
     found = friedmanchisquare(*ranks)
     return float(found[0]), float(found[1])
+
+
+def inseparable(ranks: Array, critical: float) -> list[tuple[int, int]]:
+    """Groups (first, last) of sorted average ranks that differ by less than `critical`, the largest ones."""
+    found: list[tuple[int, int]] = []
+    for first in range(len(ranks)):
+        last = int(np.searchsorted(ranks, ranks[first] + critical, side="right")) - 1
+        if last > first and (not found or last > found[-1][1]):
+            found.append((first, last))
+    return found
+
+
+def bootstrap_interval(
+    scores: Array, fold: Callable[[Array], Any], *, draws: int = 1000, level: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of a statistic of scores per row; NaN without rows."""
+    known = scores[np.isfinite(scores)]
+    if not len(known):
+        return np.nan, np.nan
+    chosen = np.random.default_rng([seed, 21]).integers(0, len(known), (draws, len(known)))
+    found = np.array([fold(known[one]) for one in chosen])
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 def critical_difference(explainers: int, rows: int, level: float = 0.95) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
 def ones(rows: Array) -> Array:

@@ -9,24 +9,23 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from texplainer import frames, prediction
 from texplainer.errors import InputError, Unsupported
-from texplainer.progress import track
-from texplainer.signatures import Array
-
-from .controls import CONTROLS
-from .evaluation import Column, Evaluation
-from .features import features_of
-from .masks import MASKS
-from .neighbourhood import FLIP, SIGMA
-from .own import Own
-from .shared import Plan, Shared
-from .table import Metric, choose
+from texplainer.metrics.controls import CONTROLS
+from texplainer.metrics.evaluation import Evaluation, ScoreColumn
+from texplainer.metrics.evidence.common import CommonEvidence, EvaluationSettings
+from texplainer.metrics.evidence.explained import ExplainerEvidence
+from texplainer.metrics.evidence.masks import MASKS
+from texplainer.metrics.evidence.neighbourhood import FLIP, SIGMA
+from texplainer.metrics.evidence.setup import gather
+from texplainer.metrics.table import Metric, choose_metrics
+from texplainer.support.arguments import EVALUATION_CHECKS, check_arguments
+from texplainer.support.progress import track
+from texplainer.types import Array
 
 Explainers = Mapping[str, Callable[[Any], Any]] | Sequence[Callable[[Any], Any]]
 
@@ -57,13 +56,12 @@ def evaluate(
 
     Parameters
     ----------
-    explainers : TExplainers, rivals, or any functions from a table to an Explanation or to values (rows,
-        features); by name, or a list.
-    X : the rows to evaluate on.
+    explainers : explainers of tables or of images, rivals, or functions from a table to values; by name, or
+        a list.
+    X : the rows to evaluate on, or the images.
     metrics : names from `METRICS`, a family's name, "default" or "all".
     k : how many features PGI and PGU remove; 1, 3, 5, 7, 9, or 1, 2, 3 for fewer than nine features.
-    neighbours, sigma, flip, max_distance : the neighbourhood; see `metrics.neighbourhood`.
-        max_distance="paper" is half the smallest distance between background rows.
+    neighbours, sigma, flip, max_distance : the neighbourhood; "paper": half the background's least distance.
     mask : what removed features become: "zero" (the paper), "mean", "marginal" or "gaussian".
     runs : repeated explanations for RES.
     truth : known gradients or weights, one row each, for the metrics of the family "truth".
@@ -74,30 +72,61 @@ def evaluate(
     batch_rows : the most rows an explainer gets at once.
     progress : show a bar; by default on a terminal only.
     """
+    check_arguments(locals(), EVALUATION_CHECKS)
     began = time.perf_counter()
     named = _named(explainers)
-    chosen = choose(metrics)
+    _check_names(mask, controls)
+    settings = EvaluationSettings(
+        tuple(k or ()), neighbours, sigma, flip, np.inf, mask, runs, seed, batch_rows
+    )
+    if any(hasattr(explain, "scenes") for explain in named.values()):
+        of_tables = {"groups": groups, "model": model, "background": background, "output": output}
+        return _of_images(named, X, metrics, settings, truth, controls, progress, of_tables)
+    chosen = choose_metrics(metrics)
+    common = gather(named, X, settings, model, background, output, groups, max_distance, truth)
+    if common.truth is None:
+        chosen = _without_truth(chosen, metrics)
+    added = {name: CONTROLS[name] for name in controls if name not in named}
+    subjects = [ExplainerEvidence(name, one, common, name in added) for name, one in (named | added).items()]
+    return _scored(common, subjects, chosen, began, progress)
+
+
+def _scored(
+    common: CommonEvidence,
+    subjects: list[ExplainerEvidence],
+    chosen: Mapping[str, Metric],
+    began: float,
+    progress: bool | None,
+) -> Evaluation:
+    """Measure one explainer after the other."""
+    parts: dict[tuple[str, str], Array] = {}
+    notes: dict[str, str] = {}
+    for own in track(subjects, "evaluating", progress):
+        measure_all(own, chosen, parts, notes)
+    notes = collapsed(notes, len(subjects))
+    return gather_scores(common, subjects, chosen, parts, notes, time.perf_counter() - began)
+
+
+def _of_images(named: Mapping[str, Callable[[Any], Any]], images: Any, *asked: Any) -> Evaluation:
+    """The same for explainers of images, whose file needs this one."""
+    from texplainer.metrics.image_evaluation import evaluate_images
+
+    return evaluate_images(named, images, *asked)
+
+
+def _check_names(mask: str, controls: Sequence[str]) -> None:
     if mask not in MASKS:
         raise InputError(f"mask={mask!r} is unknown; expected one of {', '.join(MASKS)}.")
     unknown = [name for name in controls if name not in CONTROLS]
     if unknown:
         raise InputError(f"unknown controls {unknown}; expected some of {', '.join(CONTROLS)}.")
-    plan = Plan(tuple(k or ()), neighbours, sigma, flip, np.inf, mask, runs, seed, batch_rows)
-    shared = _shared(named, X, plan, model, background, output, groups, max_distance, truth)
-    if shared.truth is None:
-        chosen = _without_truth(chosen, metrics)
-    subjects = [Own(name, explain, shared, False) for name, explain in named.items()]
-    subjects += [Own(name, CONTROLS[name], shared, True) for name in controls if name not in named]
-    parts: dict[tuple[str, str], Array] = {}
-    notes: dict[str, str] = {}
-    for own in track(subjects, "evaluating", progress):
-        _measure(own, chosen, parts, notes)
-    total = time.perf_counter() - began
-    return _assemble(shared, subjects, chosen, parts, _collapsed(notes, len(subjects)), total)
 
 
-def _measure(
-    own: Own, chosen: Mapping[str, Metric], parts: dict[tuple[str, str], Array], notes: dict[str, str]
+def measure_all(
+    own: ExplainerEvidence,
+    chosen: Mapping[str, Metric],
+    parts: dict[tuple[str, str], Array],
+    notes: dict[str, str],
 ) -> None:
     """All metrics of one explainer; whatever it raises costs its own cells."""
     with warnings.catch_warnings():
@@ -114,7 +143,7 @@ def _measure(
             notes[own.name] = f"returned NaN or infinite values for {rows}, which have no scores."
         for name, metric in chosen.items():
             try:
-                found = metric.function(**{arg: own.find(source) for arg, source in metric.needs.items()})
+                found = metric.measure(own)
             except Exception as error:
                 notes[f"{own.name}: {metric.label}"] = str(error) or type(error).__name__
                 continue
@@ -122,7 +151,7 @@ def _measure(
                 parts[own.name, f"{name}/{part}"] = np.where(own.broken, np.nan, scores)
 
 
-def _collapsed(notes: dict[str, str], subjects: int) -> dict[str, str]:
+def collapsed(notes: dict[str, str], subjects: int) -> dict[str, str]:
     """Say once what is said of a metric for every explainer: it is the model's or the data's doing."""
     whose = {who: who.rpartition(": ")[2] for who in notes if ": " in who}
     common = {}
@@ -133,21 +162,22 @@ def _collapsed(notes: dict[str, str], subjects: int) -> dict[str, str]:
     return {who: why for who, why in notes.items() if whose.get(who) not in common} | common
 
 
-def _assemble(
-    shared: Shared,
-    subjects: list[Own],
+def gather_scores(
+    common: CommonEvidence,
+    subjects: list[ExplainerEvidence],
     chosen: Mapping[str, Metric],
     parts: Mapping[tuple[str, str], Array],
     notes: dict[str, str],
     total: float,
 ) -> Evaluation:
+    """Put all scores into one Evaluation."""
     columns = []
     for name, metric in chosen.items():
         found = dict.fromkeys(key[1].partition("/")[2] for key in parts if key[1].partition("/")[0] == name)
         for part in found or [""]:
             better = "low" if part in metric.lower_parts else metric.better
-            columns.append(Column(name, part, metric.label, better, metric.family))
-    rows, features = len(shared.rows), len(shared.features.names)
+            columns.append(ScoreColumn(name, part, metric.label, better, metric.family))
+    rows, features = len(common.rows), len(common.features.names)
     scores = np.full((len(subjects), len(columns), rows), np.nan)
     values = np.full((len(subjects), rows, features), np.nan)
     for i, own in enumerate(subjects):
@@ -155,17 +185,17 @@ def _assemble(
             scores[i, j] = parts.get((own.name, f"{column.metric}/{column.part}"), np.nan)
         if "values" in vars(own):
             values[i] = np.where(own.broken[:, None], np.nan, own.values)
-    clock = shared.clock
-    drawn = "hood" in vars(shared)
+    clock = common.clock
+    drawn = "hood" in vars(common)
     return Evaluation(
         tuple(own.name for own in subjects),
         tuple(columns),
         scores,
         values,
-        shared.features.names,
+        common.features.names,
         tuple(own.name for own in subjects if own.control or getattr(own.explain, "control", False)),
         notes,
-        shared.hood.valid.sum(axis=1) if drawn else np.full(rows, shared.plan.neighbours),
+        common.hood.valid.sum(axis=1) if drawn else np.full(rows, common.settings.neighbours),
         np.array([own.seconds for own in subjects]),
         np.array([own.cost for own in subjects]),
         {
@@ -174,25 +204,22 @@ def _assemble(
             "harness": total - clock.explain - clock.model,
             "total": total,
         },
-        _settings(shared),
+        _settings(common),
     )
 
 
-def _settings(shared: Shared) -> dict[str, Any]:
-    plan = {**asdict(shared.plan), "k": list(shared.plan.k)}
-    if not np.isfinite(shared.plan.max_distance):
-        plan["max_distance"] = None
-    main = shared.main
+def _settings(common: CommonEvidence) -> dict[str, Any]:
+    asked = {**asdict(common.settings), "k": list(common.settings.k)}
+    if not np.isfinite(common.settings.max_distance):
+        asked["max_distance"] = None
+    main = common.main
     return {
-        **plan,
-        "rows": len(shared.rows),
-        "model": type(shared.model).__name__,
-        "output": main.all_names[shared.output],
+        **asked,
+        "rows": len(common.rows),
+        "model": type(common.model).__name__,
+        "output": main.all_names[common.output],
         "scale": main.scale,
     }
-
-
-# -------------------------------------------------------------------- setting up
 
 
 def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:
@@ -209,78 +236,10 @@ def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:
     wrong = [name for name, explain in named.items() if not callable(explain)]
     if wrong or not named:
         raise InputError(
-            f"explainers {wrong or 'missing'}: expected at least one callable from a table to an Explanation."
+            f"explainers {wrong or 'missing'}: expected at least one callable from a table. "
+            "Pass TExplainers or rivals, {'ours': TExplainer(model, background), ...}."
         )
     return named
-
-
-def _shared(
-    named: Mapping[str, Any],
-    X: Any,
-    plan: Plan,
-    model: Any,
-    background: Any,
-    output: Any,
-    groups: Mapping[str, Sequence[int]] | None,
-    max_distance: float | str | None,
-    truth: Any,
-) -> Shared:
-    hosts = [e for e in named.values() if hasattr(e, "predictor") and hasattr(e, "background")]
-    if not hosts and (model is None or background is None):
-        raise InputError("no explainer knows its model and background; pass model=... and background=....")
-    schemas = [getattr(host, "schema", host.predictor.schema) for host in hosts]
-    if background is not None:
-        schema, reference = frames.learn(background)
-    else:
-        schema = schemas[0].inner or schemas[0]
-        reference = schemas[0].wide(hosts[0].background.rows)
-    model = hosts[0].predictor.model if model is None else model
-    if groups is None:
-        groups = next((_groups(one) for one in schemas if one.layout is not None), {})
-    features = features_of(
-        schema.names, reference, groups, {j: len(levels) for j, levels in schema.levels.items()}
-    )
-    plan = _completed(plan, features.names, reference, max_distance)
-    if output is None and hosts and len(hosts[0].predictor.outputs) == 1:
-        output = hosts[0].predictor.outputs[0]
-    predictor = _main(model, schema, reference, output)
-    if len(predictor.outputs) != 1:
-        names = ", ".join(predictor.all_names)
-        raise InputError(f"the model has several outputs ({names}); pass output=<name or index>.")
-    rows = schema.read(X)
-    known = None if truth is None else features.gather(np.asarray(truth, dtype=float))
-    return Shared(
-        rows, reference, schema, features, {"main": predictor}, model, predictor.outputs[0], plan, known
-    )
-
-
-def _main(model: Any, schema: frames.Schema, reference: Array, output: Any) -> prediction.Predictor:
-    """The model's probabilities where it has them, else what it has."""
-    try:
-        return prediction.adapt(model, schema, reference[:8], output=output, scale="probability")
-    except InputError:
-        return prediction.adapt(model, schema, reference[:8], output=output)
-
-
-def _groups(schema: frames.Schema) -> dict[str, tuple[int, ...]]:
-    found = schema.layout.folds.items() if schema.layout is not None else ()
-    return {schema.names[j]: fold.columns for j, fold in found}
-
-
-def _completed(plan: Plan, names: Sequence[str], reference: Array, max_distance: float | str | None) -> Plan:
-    """Fill in what depends on the data: k, and the farthest distance."""
-    count = len(names)
-    k = plan.k or tuple(one for one in ((1, 3, 5, 7, 9) if count >= 9 else (1, 2, 3)) if one <= count)
-    if min(k) < 1 or max(k) > count:
-        raise InputError(f"k={k} for {count} features; expected numbers between 1 and {count}.")
-    if max_distance == "paper":
-        from scipy.spatial import KDTree
-
-        points = np.unique(reference, axis=0)
-        far = KDTree(points).query(points, k=2)[0][:, 1].min() / 2 if len(points) > 1 else np.inf
-    else:
-        far = np.inf if max_distance is None else float(max_distance)
-    return replace(plan, k=k, max_distance=float(far))
 
 
 def _without_truth(chosen: dict[str, Metric], asked: Sequence[str] | str) -> dict[str, Metric]:

@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import InputError
-from texplainer.signatures import Array
-
-from . import comparison
-from .agreement import AGREEMENTS
-from .comparison import Difference, Ranks
-from .table import FOLDS
+from texplainer.metrics import comparison
+from texplainer.metrics.comparison import Difference, Ranks
+from texplainer.metrics.scores.agreement import AGREEMENTS
+from texplainer.metrics.table import ROW_STATISTICS
+from texplainer.types import Array
 
 FORMAT, VERSION = "texplainer-evaluation", 1
 
 
 @dataclass(frozen=True)
-class Column:
+class ScoreColumn:
     """One column of scores: a metric, or one part of it ("ris/max", "pgi/3")."""
 
     metric: str
@@ -40,7 +39,7 @@ class Column:
     @property
     def fold(self) -> str:
         """How rows are folded into one number."""
-        return self.part if self.part in FOLDS else "mean"
+        return self.part if self.part in ROW_STATISTICS else "mean"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -56,13 +55,13 @@ class Evaluation:
     controls : the explainers that know nothing.
     notes : explainer, or "explainer: metric", -> why cells are missing.
     neighbours : (rows,), how many neighbours each row found.
-    seconds, evaluations : (explainers,), time for explaining the rows once; model evaluations a row.
+    seconds, evaluations : (explainers,), processor time for explaining the rows once; evaluations a row.
     timing : seconds of the whole run: "explainers", "model", "harness", "total".
     settings : everything the run depended on.
     """
 
     explainers: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ScoreColumn, ...]
     scores: Array
     values: Array
     feature_names: tuple[str, ...]
@@ -103,7 +102,7 @@ class Evaluation:
             for i, scores in enumerate(self.scores[:, j]):
                 known = scores[np.isfinite(scores)]
                 if len(known):
-                    out[i, j] = FOLDS[column.fold](known)
+                    out[i, j] = ROW_STATISTICS[column.fold](known)
         return out
 
     def best(self) -> NDArray[np.bool_]:
@@ -177,7 +176,7 @@ class Evaluation:
 
     def table(self, metrics: Sequence[str] | None = None, *, style: str = "plain") -> Any:
         """Render a table: "plain" text, "markdown", or a "rich" table; the best in bold, controls below."""
-        from .rendering import render
+        from texplainer.metrics.rendering import render
 
         chosen = [j for name in metrics for j in self.columns_of(name)] if metrics else None
         return render(self, chosen, style)
@@ -243,7 +242,7 @@ class Evaluation:
             ) from None
         if words.pop("format", "") != FORMAT or words.pop("version") > VERSION:
             raise InputError(f"{path} is not an Evaluation this version can read; update texplainer.")
-        columns = tuple(Column(**one) for one in words.pop("columns"))
+        columns = tuple(ScoreColumn(**one) for one in words.pop("columns"))
         lists = {name: tuple(words.pop(name)) for name in ("explainers", "feature_names", "controls")}
         return cls(columns=columns, **lists, **words, **arrays)
 

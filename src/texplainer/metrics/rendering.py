@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import InputError
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 if TYPE_CHECKING:
-    from .evaluation import Evaluation
+    from texplainer.metrics.evaluation import Evaluation
 
 WORTHLESS = (
     "Below the line: controls. They know nothing of the model, so that an explanation that never changes is "
@@ -24,16 +24,16 @@ WORTHLESS = (
 )
 MISSING = "–"
 WIDEST = 9  # columns a block
-Line = list[tuple[str, bool]]  # (text, whether it is the best)
+TableLine = list[tuple[str, bool]]  # (text, whether it is the best)
 
 
 @dataclass(frozen=True)
-class Block:
+class TableBlock:
     """The columns of one family, with the explainers above the line and the controls below."""
 
     heads: list[str]
-    ranked: list[Line]
-    controls: list[Line]
+    ranked: list[TableLine]
+    controls: list[TableLine]
 
 
 def render(evaluation: Evaluation, columns: list[int] | None, style: str) -> Any:
@@ -48,14 +48,14 @@ def render(evaluation: Evaluation, columns: list[int] | None, style: str) -> Any
     return STYLES[style](blocks, footnotes(evaluation))
 
 
-def _block(evaluation: Evaluation, chosen: list[int], summary: Array, best: NDArray[np.bool_]) -> Block:
+def _block(evaluation: Evaluation, chosen: list[int], summary: Array, best: NDArray[np.bool_]) -> TableBlock:
     ranked, controls = [], []
     for i, name in enumerate(evaluation.explainers):
-        cells = [(number(summary[i, j]), bool(best[i, j])) for j in chosen]
-        line = [(name, False), *cells, (number(evaluation.seconds[i]), False)]
+        cells = [(printed_number(summary[i, j]), bool(best[i, j])) for j in chosen]
+        line = [(name, False), *cells, (printed_number(evaluation.seconds[i]), False)]
         (controls if name in evaluation.controls else ranked).append(line)
     family = evaluation.columns[chosen[0]].family
-    return Block([family, *(_head(evaluation, j) for j in chosen), "seconds"], ranked, controls)
+    return TableBlock([family, *(_head(evaluation, j) for j in chosen), "seconds"], ranked, controls)
 
 
 def _head(evaluation: Evaluation, j: int) -> str:
@@ -64,9 +64,9 @@ def _head(evaluation: Evaluation, j: int) -> str:
     return f"{column.label} {column.part}".strip() + f" {arrow}"
 
 
-def number(value: float) -> str:
+def printed_number(value: float | None) -> str:
     """Write a number as the paper does."""
-    if not np.isfinite(value):
+    if value is None or not np.isfinite(value):
         return MISSING
     size = abs(value)
     if size < 1e-10:
@@ -89,11 +89,11 @@ def footnotes(evaluation: Evaluation) -> list[str]:
     return [*notes, *(f"{who}: {why}" for who, why in evaluation.notes.items())]
 
 
-def _plain(blocks: list[Block], notes: list[str]) -> str:
+def _plain(blocks: list[TableBlock], notes: list[str]) -> str:
     return "\n\n".join([*map(_plain_block, blocks), "\n".join(["* best", *notes])])
 
 
-def _plain_block(block: Block) -> str:
+def _plain_block(block: TableBlock) -> str:
     star = [[f"{text}*" if bold else text for text, bold in line] for line in block.ranked]
     below = [[text for text, _ in line] for line in block.controls]
     widths = [max(len(row[j]) for row in [block.heads, *star, *below]) for j in range(len(block.heads))]
@@ -107,11 +107,11 @@ def _plain_block(block: Block) -> str:
     return "\n".join([line(block.heads), rule, *map(line, star), *foot])
 
 
-def _markdown(blocks: list[Block], notes: list[str]) -> str:
+def _markdown(blocks: list[TableBlock], notes: list[str]) -> str:
     return "\n\n".join([*map(_markdown_block, blocks), "\n".join(f"- {note}" for note in notes)]).rstrip()
 
 
-def _markdown_block(block: Block) -> str:
+def _markdown_block(block: TableBlock) -> str:
     def line(cells: list[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -122,14 +122,14 @@ def _markdown_block(block: Block) -> str:
     return "\n".join([line(block.heads), align, *map(line, bold), *rule, *map(line, below)])
 
 
-def _rich(blocks: list[Block], notes: list[str]) -> Any:
+def _rich(blocks: list[TableBlock], notes: list[str]) -> Any:
     from rich.console import Group
     from rich.text import Text
 
     return Group(*map(_rich_block, blocks), *(Text(note, style="dim") for note in notes))
 
 
-def _rich_block(block: Block) -> Any:
+def _rich_block(block: TableBlock) -> Any:
     from rich.markup import escape
     from rich.table import Table
 
@@ -144,7 +144,7 @@ def _rich_block(block: Block) -> Any:
     return table
 
 
-STYLES: dict[str, Callable[[list[Block], list[str]], Any]] = {
+STYLES: dict[str, Callable[[list[TableBlock], list[str]], Any]] = {
     "plain": _plain,
     "markdown": _markdown,
     "rich": _rich,

@@ -1,15 +1,14 @@
 """The table of metrics: what each needs, which way is better, its convention and its reference.
 
-To add a metric: write a function of arrays that returns scores per row (or a dict of parts), and one line
-here. `needs` maps the function's arguments to the evidence they are fed with (see shared.py, own.py);
-evidence that no chosen metric needs is not gathered. A convention that differs in the wild is a line of its
-own.
+To add a metric: write a function of arrays that returns scores per row (or a dict of parts) in scores/, and
+one line here, wrapped in the function of measures.py that says what it is fed with. A convention that differs
+in the wild is a line of its own.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -17,9 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.signatures import Array
-
-from . import accuracy, complexity, faithfulness, stability
+from texplainer.metrics import measures
+from texplainer.metrics.measures import Measure
+from texplainer.metrics.scores import accuracy, complexity, faithfulness, locality, stability
+from texplainer.types import Array
 
 Better = Literal["low", "high"]
 
@@ -33,16 +33,15 @@ class Metric:
     """
 
     label: str
-    function: Callable[..., Array | dict[str, Array]]
-    needs: Mapping[str, str]
+    measure: Measure
     better: Better
-    family: Literal["stability", "faithfulness", "accuracy", "complexity", "truth", "printed"]
+    family: Literal["stability", "faithfulness", "accuracy", "complexity", "truth", "printed", "locality"]
     convention: str
     reference: str
     lower_parts: tuple[str, ...] = ()  # parts for which low is better although the metric's own is high
 
 
-FOLDS: dict[str, Callable[[Array], Any]] = {
+ROW_STATISTICS: dict[str, Callable[[Array], Any]] = {
     "max": np.max,
     "mean": np.mean,
     "median": np.median,
@@ -50,19 +49,10 @@ FOLDS: dict[str, Callable[[Array], Any]] = {
 }
 
 
-def _same(*names: str, **renamed: str) -> dict[str, str]:
-    return {name: name for name in names} | renamed
-
-
-_NEAR = ("values", "near_values", "near_valid")
-_MODEL = ("values", "rows", "predict", "fills", "owner")
-_INPUTS = _same(*_NEAR, "rows", "near_rows")
-_OUTPUTS = _same(*_NEAR, "outputs", "near_outputs")
-_MARGINS = _same(*_NEAR, outputs="margins", near_outputs="near_margins")
-_GAP = _same(*_MODEL, "prediction", "ties", "k")
-_AREA = _same(*_MODEL, "ties", "direction", "top")
+RADII = (0.75, 0.25)  # of locality, in spreads
 _RIS, _ROS = stability.relative_input_stability, stability.relative_output_stability
 _PGI = faithfulness.prediction_gap_important
+_PGU = faithfulness.prediction_gap_unimportant
 _AGARWAL = "Agarwal et al. 2022, arXiv 2203.06877"
 _ALVAREZ = "Alvarez-Melis and Jaakkola 2018, arXiv 1806.08049"
 _BHATT = "Bhatt et al. 2020, arXiv 2005.00631"
@@ -73,79 +63,103 @@ _YEH = "Yeh et al. 2019, arXiv 1901.09392"
 
 # fmt: off
 METRICS: dict[str, Metric] = {
-    # name: Metric(label, function, needs, better, family, convention, reference)
-    "ris": Metric("RIS", _RIS, _INPUTS, "low", "stability", "element-wise, double-sided clipping", _AGARWAL),
-    "ros": Metric("ROS", _ROS, _OUTPUTS, "low", "stability", "element-wise, probabilities", _AGARWAL),
-    "rrs": Metric("RRS", stability.relative_representation_stability, _same(*_NEAR, "hidden", "near_hidden"),
-                  "low", "stability", "element-wise, last hidden layer", _AGARWAL),
-    "res": Metric("RES", stability.run_stability, _same("repeats"), "low", "stability",
+    # name: Metric(label, measure, better, family, convention, reference)
+    "ris": Metric("RIS", measures.of_inputs(_RIS), "low", "stability", "element-wise, double-sided clipping",
+                  _AGARWAL),
+    "ros": Metric("ROS", measures.of_outputs(_ROS), "low", "stability", "element-wise, probabilities",
+                  _AGARWAL),
+    "rrs": Metric("RRS", measures.of_hidden(_RIS), "low", "stability",
+                  "element-wise, last hidden layer", _AGARWAL),
+    "res": Metric("RES", measures.of_repeats(stability.run_stability), "low", "stability",
                   "largest distance to the mean run; standard deviation", "the paper, Eq. 9"),
-    "ris_openxai": Metric("RIS (OpenXAI)", partial(_RIS, convention="openxai"), _INPUTS, "low", "stability",
-                          "ratio of vector norms", _AGARWAL),
-    "ros_openxai": Metric("ROS (OpenXAI)", partial(_ROS, convention="openxai"), _MARGINS, "low", "stability",
-                          "ratio of vector norms, margins", _AGARWAL),
-    "ris_quantus": Metric("RIS (Quantus)", partial(_RIS, convention="quantus"), _INPUTS, "low", "stability",
-                          "element-wise, exact zeros lifted", _AGARWAL),
-    "ros_quantus": Metric("ROS (Quantus)", partial(_ROS, convention="quantus"), _MARGINS, "low", "stability",
-                          "element-wise over the plain distance of margins", _AGARWAL),
-    "ris_norm": Metric("RIS*", stability.normwise_stability,
-                       _same(*_NEAR, "spread", basis="rows", near_basis="near_rows"), "low", "stability",
+    "ris_openxai": Metric("RIS (OpenXAI)", measures.of_inputs(partial(_RIS, convention="openxai")), "low",
+                          "stability", "ratio of vector norms", _AGARWAL),
+    "ros_openxai": Metric("ROS (OpenXAI)", measures.of_margins(partial(_ROS, convention="openxai")), "low",
+                          "stability", "ratio of vector norms, margins", _AGARWAL),
+    "ris_skipped": Metric("RIS (zeros skipped)",
+                          measures.of_inputs(partial(_RIS, convention="zeros-skipped")), "low", "stability",
+                          "element-wise, exact zeros take no part", _AGARWAL),
+    "ros_skipped": Metric("ROS (zeros skipped)",
+                          measures.of_outputs(partial(_ROS, convention="zeros-skipped")), "low", "stability",
+                          "element-wise, exact zeros take no part", _AGARWAL),
+    "ris_quantus": Metric("RIS (Quantus)", measures.of_inputs(partial(_RIS, convention="quantus")), "low",
+                          "stability", "element-wise, exact zeros lifted", _AGARWAL),
+    "ros_quantus": Metric("ROS (Quantus)", measures.of_margins(partial(_ROS, convention="quantus")), "low",
+                          "stability", "element-wise over the plain distance of margins", _AGARWAL),
+    "ris_norm": Metric("RIS*", measures.of_scaled_inputs(stability.normwise_stability), "low", "stability",
                        "vector norm over root-mean-square step in spreads, worst neighbour", "texplainer"),
-    "ros_norm": Metric("ROS*", stability.normwise_stability,
-                       _same(*_NEAR, basis="outputs", near_basis="near_outputs", spread="outputs_spread"),
-                       "low", "stability",
+    "ros_norm": Metric("ROS*", measures.of_scaled_outputs(stability.normwise_stability), "low", "stability",
                        "vector norm over root-mean-square step of outputs, worst neighbour", "texplainer"),
-    "lipschitz": Metric("Lipschitz", stability.local_lipschitz, _INPUTS, "low", "stability",
+    "lipschitz": Metric("Lipschitz", measures.of_inputs(stability.local_lipschitz), "low", "stability",
                         "largest ratio of Euclidean distances", _ALVAREZ),
-    "sensitivity": Metric("Sensitivity", stability.sensitivity, _same(*_NEAR), "low", "stability",
-                          "relative to the explanation's norm (Captum)", _YEH),
-    "cai": Metric("CAI", stability.class_agreement, _same("values", "rows", "labels", "spread"), "high",
-                  "stability", "mean cosine to the 5 nearest rows of the class", "texplainer"),
-    "pgi": Metric("PGI", _PGI, _GAP, "high", "faithfulness", "top k by |e| removed, the run's mask", _DAI),
-    "pgu": Metric("PGU", faithfulness.prediction_gap_unimportant, _GAP, "low", "faithfulness",
+    "sensitivity": Metric("Sensitivity", measures.of_neighbours(stability.max_sensitivity), "low",
+                          "stability", "relative to the explanation's norm (Captum)", _YEH),
+    "cai": Metric("CAI", measures.of_classmates(stability.class_agreement), "high", "stability",
+                  "mean cosine to the 5 nearest rows of the class", "texplainer"),
+    "background": Metric("Background", measures.of_backgrounds(stability.background_stability), "low",
+                         "stability", "relative change between two samples of the background, and under "
+                         "noise of 1e-12 spreads", "texplainer"),
+    "seed": Metric("Seed", measures.of_seeds(stability.relative_change), "low", "stability",
+                   "relative change with another seed; 0 where nothing is drawn", "texplainer"),
+    "misplaced": Metric("Misplaced mass", measures.of_local_effects(locality.misplaced_mass, RADII), "low",
+                        "locality", "share of |e| on features that do nothing within r spreads",
+                        "texplainer"),
+    "local_rank": Metric("Local effects", measures.of_local_effects(locality.effect_correlation, RADII),
+                         "high", "locality", "rank correlation with measured effects within r spreads",
+                         "texplainer"),
+    "pgi": Metric("PGI", measures.of_gaps(_PGI), "high", "faithfulness",
+                  "top k by |e| removed, the run's mask", _DAI),
+    "pgu": Metric("PGU", measures.of_gaps(_PGU), "low", "faithfulness",
                   "bottom k by |e| removed, the run's mask", _DAI),
-    "pgi_mean": Metric("PGI (mean)", _PGI, _GAP | {"fills": "fills_mean"}, "high", "faithfulness",
+    "pgi_mean": Metric("PGI (mean)", measures.of_gaps(_PGI, "mean"), "high", "faithfulness",
                        "removed to the mean", _DAI),
-    "pgi_marginal": Metric("PGI (marginal)", _PGI, _GAP | {"fills": "fills_marginal"}, "high", "faithfulness",
+    "pgi_marginal": Metric("PGI (marginal)", measures.of_gaps(_PGI, "marginal"), "high", "faithfulness",
                            "removed to marginal quantiles", _DAI),
-    "pgi_openxai": Metric("PGI (OpenXAI)", faithfulness.prediction_gap_area,
-                          _GAP | {"fills": "fills_gaussian"}, "high", "faithfulness",
-                          "Gaussian noise on the top k, area over k", _DAI),
-    "pgi_kept": Metric("PGI (kept)", faithfulness.prediction_gap_kept, _GAP, "high", "printed",
+    "pgi_openxai": Metric("PGI (OpenXAI)", measures.of_gaps(faithfulness.prediction_gap_area, "gaussian"),
+                          "high", "faithfulness", "Gaussian noise on the top k, area over k", _DAI),
+    "pgu_openxai": Metric("PGU (OpenXAI)", measures.of_gaps(faithfulness.prediction_gap_complement,
+                                                            "gaussian"), "low", "faithfulness",
+                          "Gaussian noise on all but the top k, area over k", _DAI),
+    "pgi_kept": Metric("PGI (kept)", measures.of_gaps(faithfulness.prediction_gap_kept), "high", "printed",
                        "1 - gap, only the top k by signed value kept: to compare with the paper's tables, "
                        "not a measure of faithfulness", "the paper's tables"),
-    "deletion": Metric("Deletion", faithfulness.deletion, _AREA, "low", "faithfulness",
+    "deletion": Metric("Deletion", measures.of_removal_order(faithfulness.deletion), "low", "faithfulness",
                        "signed order, predicted class's output", _PETSIUK),
-    "insertion": Metric("Insertion", faithfulness.insertion, _AREA, "high", "faithfulness",
-                        "signed order, predicted class's output", _PETSIUK),
-    "faithfulness_correlation": Metric("Faith. corr.", faithfulness.faithfulness_correlation,
-                                       _same(*_MODEL, "prediction", "subsets"), "high", "faithfulness",
-                                       "Pearson over random subsets of features", _BHATT),
-    "monotonicity": Metric("Monotonicity", faithfulness.monotonicity, _same(*_MODEL, "prediction"), "high",
+    "insertion": Metric("Insertion", measures.of_removal_order(faithfulness.insertion), "high",
+                        "faithfulness", "signed order, predicted class's output", _PETSIUK),
+    "faithfulness_correlation": Metric("Faith. corr.",
+                                       measures.of_subsets(faithfulness.faithfulness_correlation), "high",
+                                       "faithfulness", "Pearson over random subsets of features", _BHATT),
+    "monotonicity": Metric("Monotonicity", measures.of_single_removals(faithfulness.monotonicity), "high",
                            "faithfulness", "rank correlation of |e| with single-feature effects", _NGUYEN),
-    "infidelity": Metric("Infidelity", faithfulness.infidelity,
-                         {"expected": "expected_small", "response": "response_small"}, "low", "faithfulness",
-                         "small Gaussian steps, surrogate if any, normalised: zeros score 1", _YEH),
+    "infidelity": Metric("Infidelity", measures.of_small_steps(faithfulness.infidelity), "low",
+                         "faithfulness", "small Gaussian steps, the values shown, normalised: zeros score 1",
+                         _YEH),
+    "infidelity_surrogate": Metric("Infidelity (local model)",
+                                   measures.of_surrogate_steps(faithfulness.infidelity), "low",
+                                   "faithfulness",
+                                   "small steps, the local model beside the values, normalised", _YEH),
     "infidelity_scale_free": Metric("Infidelity (dir.)",
-                                    partial(faithfulness.infidelity, convention="scale-free"),
-                                    {"expected": "expected_small", "response": "response_small"}, "low",
-                                    "faithfulness", "small steps, e times its best factor, normalised", _YEH),
-    "infidelity_background": Metric("Infidelity (bg)", faithfulness.infidelity,
-                                    {"expected": "expected_references", "response": "response_references"},
+                                    measures.of_small_steps(partial(faithfulness.infidelity,
+                                                                    convention="scale-free")),
+                                    "low", "faithfulness", "small steps, e times its best factor, normalised",
+                                    _YEH),
+    "infidelity_background": Metric("Infidelity (bg)", measures.of_reference_steps(faithfulness.infidelity),
                                     "low", "faithfulness", "steps to background rows, normalised", _YEH),
-    "lap": Metric("LAP", accuracy.local_accuracy,
-                  {"predictions": "own_predictions", "base": "base", "contributions": "contributions"},
-                  "high", "accuracy", "share of rows within tol; the residual", "Lundberg and Lee 2017",
+    "lap": Metric("LAP", measures.of_sums(accuracy.local_accuracy), "high", "accuracy",
+                  "share of rows within tol; the residual", "Lundberg and Lee 2017",
                   lower_parts=("median", "p95")),
-    "complexity": Metric("Complexity", complexity.complexity, _same("values"), "low", "complexity",
+    "complexity": Metric("Complexity", measures.of_values(complexity.complexity), "low", "complexity",
                          "entropy of the shares, nats", _BHATT),
-    "sparseness": Metric("Sparseness", complexity.sparseness, _same("values"), "high", "complexity",
+    "sparseness": Metric("Sparseness", measures.of_values(complexity.sparseness), "high", "complexity",
                          "Gini index", "Chalasani et al. 2020, arXiv 1810.06583"),
-    "effective_complexity": Metric("Eff. complexity", complexity.effective_complexity, _same("values"), "low",
-                                   "complexity", "features above 1% of the largest", _NGUYEN),
-    "truth_error": Metric("Truth error", accuracy.truth_error, _same("values", "truth"), "low", "truth",
+    "effective_complexity": Metric("Eff. complexity", measures.of_values(complexity.effective_complexity),
+                                   "low", "complexity", "features above 1% of the largest", _NGUYEN),
+    "truth_error": Metric("Truth error", measures.of_truth(accuracy.truth_error), "low", "truth",
                           "relative error to the known truth", "texplainer"),
-    "truth_cosine": Metric("Truth cosine", accuracy.truth_cosine, _same("values", "truth"), "high", "truth",
+    "truth_mass": Metric("Truth mass", measures.of_truth(accuracy.truth_mass), "low", "truth",
+                         "share of |e| on features that truly do nothing", "texplainer"),
+    "truth_cosine": Metric("Truth cosine", measures.of_truth(accuracy.truth_cosine), "high", "truth",
                            "cosine to the known truth", "texplainer"),
 }
 # fmt: on
@@ -154,7 +168,7 @@ METRICS: dict[str, Metric] = {
 DEFAULT = ("ris", "ros", "res", "pgi", "pgu", "infidelity", "lap", "complexity")
 
 
-def choose(names: Sequence[str] | str) -> dict[str, Metric]:
+def choose_metrics(names: Sequence[str] | str) -> dict[str, Metric]:
     """Look metrics up by name; "all", "default" or a family's name stand for several."""
     names = [names] if isinstance(names, str) else list(names)
     families = {metric.family for metric in METRICS.values()}

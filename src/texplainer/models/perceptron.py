@@ -1,22 +1,23 @@
-"""A multilayer perceptron as one map, in buffers that are kept from block to block.
+"""The layers of a multilayer perceptron, in buffers that are kept from block to block.
 
 The arithmetic of a small network is cheap beside allocating its activations anew for every block, so
-activations and derivatives live in buffers of the calling thread and are overwritten in place. The
-pullback is therefore valid until the map is next called in the same thread. Rows in float32 are
-taken through float32 weights, at half the cost: enough for averages.
+they live in buffers of the calling thread and are overwritten in place: what `Layers.forward` gives is
+valid until it is next called in the same thread. Rows in float32 are taken through float32 weights, at
+half the cost: enough for averages.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from texplainer.gradients.transformers import Map, Pullback
-from texplainer.signatures import Array
+from texplainer.errors import Unsupported
+from texplainer.types import Array
 
 WIDTHS = (np.float64, np.float32)
 
@@ -46,39 +47,35 @@ ACTIVATIONS: dict[str, Activation | None] = {
 }
 
 
-def network(weights: Sequence[Array], offsets: Sequence[Array], activation: Activation | None) -> Map:
-    """Give the map of all layers, the activation between them but not after the last."""
-    buffers = threading.local()
-    ahead = {t: [np.ascontiguousarray(w, dtype=t) for w in weights] for t in WIDTHS}
-    shift = {t: [np.asarray(o, dtype=t) for o in offsets] for t in WIDTHS}
-    back = {t: [np.ascontiguousarray(w.T) for w in ahead[t]] for t in WIDTHS}
+class Layers:
+    """The layers of a fitted scikit-learn MLP, the activation between them but not after the last."""
 
-    def forward(rows: Array) -> tuple[Array, Pullback]:
+    def __init__(self, model: Any) -> None:
+        if model.activation not in ACTIVATIONS:
+            raise Unsupported(f"the activation {model.activation!r} is not in the table.")
+        self.activation = ACTIVATIONS[model.activation]
+        self.weights = {t: [np.ascontiguousarray(w, dtype=t) for w in model.coefs_] for t in WIDTHS}
+        self.offsets = {t: [np.asarray(o, dtype=t) for o in model.intercepts_] for t in WIDTHS}
+        self.buffers = threading.local()
+
+    def forward(self, rows: Array) -> list[Array]:
+        """Give what every layer puts out, the last one's scores last."""
         width = rows.dtype.type
-        layers = _kept(buffers, "layers", width, [(len(rows), w.shape[1]) for w in weights])
+        weights = self.weights[width]
+        layers = thread_arrays(self.buffers, "layers", width, [(len(rows), w.shape[1]) for w in weights])
         a = rows
-        for i, (weight, offset, z) in enumerate(zip(ahead[width], shift[width], layers, strict=True)):
+        for i, (weight, offset, z) in enumerate(zip(weights, self.offsets[width], layers, strict=True)):
             np.matmul(a, weight, out=z)
             z += offset
-            if activation is not None and i < len(weights) - 1:
-                activation.apply(z)
+            if self.activation is not None and i < len(weights) - 1:
+                self.activation.apply(z)
             a = z
-
-        def pullback(d: Array) -> Array:
-            slopes = _kept(buffers, "slopes", width, [(*d.shape[:2], w.shape[0]) for w in weights])
-            for i in reversed(range(len(weights))):
-                product = np.multiply if d.shape[2] == 1 else np.matmul  # of one column: three times faster
-                d = product(d, back[width][i], out=slopes[i], casting="same_kind")
-                if activation is not None and i > 0:
-                    activation.pull(layers[i - 1], d)
-            return d
-
-        return a, pullback
-
-    return forward
+        return layers
 
 
-def _kept(buffers: threading.local, name: str, width: type, shapes: list[tuple[int, ...]]) -> list[Array]:
+def thread_arrays(
+    buffers: threading.local, name: str, width: type, shapes: list[tuple[int, ...]]
+) -> list[Array]:
     """Give the calling thread's arrays of these shapes, made anew only when the shapes change."""
     found = getattr(buffers, name, None)
     if found is None or found[0].dtype != width or [one.shape for one in found] != shapes:

@@ -1,26 +1,30 @@
 """A fitted model and a choice of output -> `Predictor`: floats in, floats out.
 
 The library a model comes from is found by the name of its type's module, so none of them is
-imported before a model of that library is at hand; `adapters.py` holds one function per library.
+imported before a model of that library is at hand; `libraries` holds one file per library.
 Whatever the library, a binary classifier has two outputs, [1-p, p] as probabilities and [-z, z] as
 margins, so that an output is always chosen by its class.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from texplainer import adapters
-from texplainer.errors import InputError, ModelError
-from texplainer.frames import Schema
-from texplainer.signatures import Array
+from texplainer.errors import InputError, ModelError, ModelWarning
+from texplainer.models.libraries import outlet_of, unwrapped
+from texplainer.models.scales import numbered
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 SCALES = ("auto", "probability", "margin", "raw")
 BATCH_ROWS = 16384
+MOST_CELLS = 4_000_000  # of the points made at a time: wide tables must not fill the memory
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Predictor:
     unit: float = float(np.finfo(np.float64).eps / 2)
     batch_rows: int = BATCH_ROWS
     predicted: bool = False  # the explained output is each row's own predicted class
+    ending: str = ""  # of a network that gives probabilities: "sigmoid" or "softmax"
+    repeatable: bool = True  # whether the model gave the same answer when it was asked twice
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -56,8 +62,12 @@ class Predictor:
         parts = [self._checked(rows[i : i + self.batch_rows]) for i in range(0, len(rows), self.batch_rows)]
         return np.concatenate(parts)
 
+    def piece(self, width: int) -> int:
+        """How many points of `width` cells are made at a time."""
+        return max(1, min(self.batch_rows, MOST_CELLS // max(1, width)))
+
     def _checked(self, rows: Array) -> Array:
-        out = call_model(self.call, self.schema.write(rows), len(rows))
+        out = call_model(self.call, self.schema.write(rows.copy()), len(rows))
         if out.shape[1] != len(self.all_names):
             raise ModelError(
                 f"the model returned {out.shape[1]} outputs for {len(rows)} rows; it returned "
@@ -82,21 +92,29 @@ def adapt(
     """
     if scale not in SCALES:
         raise InputError(f"scale={scale!r} is unknown; expected one of {', '.join(SCALES)}.")
-    outlet = adapters.find(model, schema)
-    chosen = outlet.default if scale == "auto" else scale
+    model, own_scale = unwrapped(model)
+    outlet = outlet_of(model, schema)
+    chosen = (own_scale or outlet.default) if scale == "auto" else scale
     if chosen not in outlet.scales:
         raise InputError(
             f"scale={scale!r} is not available for a {type(model).__name__}; it offers "
             f"{', '.join(outlet.scales)}. Choose one of these, or scale='auto'."
         )
+    if outlet.doubt and chosen != "raw":
+        warnings.warn(outlet.doubt, ModelWarning, stacklevel=3)
     call = outlet.scales[chosen]
-    schema = outlet.schema or schema
-    first = call_model(call, schema.write(probe), len(probe), keep_dtype=True)
-    names = outlet.names if len(outlet.names) == first.shape[1] else adapters.numbered(first.shape[1])
+    schema, first = _first_answer(call, (outlet.schema or schema, schema), probe)
+    repeatable = _answers_again(call, schema.write(probe.copy()), first)
+    names = outlet.names if len(outlet.names) == first.shape[1] else numbered(first.shape[1])
     task = outlet.task
     if task == "network":  # its outputs mean classes only when read through a link
         task = "regression" if chosen == "raw" else "classification"
-    narrow = first.dtype == np.float32 or outlet.dtype == np.float32
+    narrow = (
+        (first.dtype.kind == "f" and first.dtype.itemsize <= 4)
+        or outlet.dtype == np.float32
+        or schema.narrow_floats
+    )
+    width = first.dtype if first.dtype == np.float16 else np.float32 if narrow else np.float64
     predictor = Predictor(
         model,
         outlet.kind,
@@ -108,19 +126,57 @@ def adapt(
         (),
         # a function that answers in float32 most likely rounds its input to it, too
         dtype=np.dtype(np.float32 if narrow else np.float64),
-        unit=float(np.finfo(np.float32 if narrow else np.float64).eps / 2),
+        unit=outlet.unit or float(np.finfo(width).eps / 2),
         batch_rows=batch_rows,
+        repeatable=repeatable,
+        ending=outlet.ending,
     )
     if output == "predicted":
         return replace(predictor, outputs=tuple(range(len(names))), predicted=True)
     return replace(predictor, outputs=_choose(output, names, outlet.labels, task))
 
 
-def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
-    """Call the user's model; whatever it raises becomes a `ModelError` that says so."""
+def _first_answer(
+    call: Callable[[Any], Any], schemas: tuple[Schema, Schema], probe: Array
+) -> tuple[Schema, np.ndarray]:
+    """Ask the model with the table it is thought to want, or else with the user's own kind of table."""
+    wanted, own = schemas
     try:
-        raw = np.asarray(call(table))
-    except Exception as error:
+        return wanted, call_model(call, wanted.write(probe.copy()), len(probe), keep_dtype=True)
+    except ModelError:
+        if wanted is own:
+            raise
+        with suppress(ModelError):
+            return own, call_model(call, own.write(probe.copy()), len(probe), keep_dtype=True)
+        raise
+
+
+def _answers_again(call: Callable[[Any], Any], table: Any, first: np.ndarray) -> bool:
+    """Ask the same rows once more; a model that says something else is warned about."""
+    again = call_model(call, table, len(first), keep_dtype=True)
+    # sums in several threads may differ in their last bits
+    unit = np.finfo(np.float32 if first.dtype.itemsize <= 4 else np.float64).eps
+    same = again.shape == first.shape and np.allclose(again, first, rtol=64 * unit, atol=0, equal_nan=True)
+    if not same:
+        warnings.warn(
+            "the model answers differently when it is asked the same rows twice: it is random or changes its "
+            "state. Explanations of it cannot be repeated, and slopes by finite differences mean little. Fix "
+            "its seed, or switch it to inference.",
+            ModelWarning,
+            stacklevel=4,
+        )
+    return same
+
+
+def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
+    """Call the user's model; whatever it raises becomes a `ModelError` that says so.
+
+    `table` is the model's own copy, which it may change, and the answer ours: it is no view of the table or
+    of an array the model keeps.
+    """
+    try:
+        raw = np.array(call(table))
+    except (Exception, SystemExit) as error:
         raise ModelError(
             f"the model failed on {rows} rows with {type(error).__name__}: {error}. "
             "Check that it is fitted and that the table is the one it expects."

@@ -1,7 +1,8 @@
-"""The paper, reproduced by one command: plan -> runs -> results -> tables and figures.
+"""The evidence by one command: plan -> runs -> results -> tables, figures and pages.
 
-`main` is what `texplainer bench` calls. Finished runs are skipped, so an interrupted benchmark goes on
-where it stopped; the page is rewritten at the end from whatever is finished.
+`run_benchmark` is what `texplainer bench` calls: the paper's experiments, or the wide evaluation. Finished
+runs are skipped, so an interrupted benchmark goes on where it stopped; the pages are rewritten at the end
+from whatever is finished.
 """
 
 from __future__ import annotations
@@ -11,43 +12,68 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
 from texplainer.datasets import DatasetUnavailable
 from texplainer.errors import InputError
-from texplainer.lifeline import end_with
+from texplainer.paper import results
+from texplainer.paper.experiments import EXPERIMENTS, plan
+from texplainer.paper.pages.paper import write_page
+from texplainer.paper.pages.questions import write_question_pages
+from texplainer.paper.plan import FULL, QUICK, WIDE_FULL, WIDE_QUICK, Run, Sizes
+from texplainer.paper.results import Result
+from texplainer.paper.runs import execute
+from texplainer.paper.wide.experiments import wide_plan
+from texplainer.support.parent_watch import end_with
 
-from . import results
-from .page import write_page
-from .plan import EXPERIMENTS, FULL, QUICK, Run, plan
-from .runs import execute
-
-__all__ = ["EXPERIMENTS", "FULL", "QUICK", "main", "plan"]
+__all__ = ["EXPERIMENTS", "FULL", "QUICK", "plan", "run_benchmark", "wide_plan"]
 
 OUT = Path("results")
+Say = Callable[[str], object]
 
 
-def main(
+@dataclass(frozen=True)
+class Suite:
+    """A set of experiments: how it is planned, its two sizes, its folder, how its pages are written."""
+
+    plan: Callable[[Sequence[str], Sizes], list[Run]]
+    full: Sizes
+    quick: Sizes
+    folder: str
+    write: Callable[[Sequence[Run], Sequence[Result], Path], list[Path]]
+
+
+def _suite(wide: bool) -> Suite:
+    if wide:
+        pages = write_question_pages
+        return Suite(wide_plan, WIDE_FULL, WIDE_QUICK, "wide", lambda runs, done, out: pages(done, out))
+    return Suite(lambda names, sizes: plan(names, sizes), FULL, QUICK, "paper", write_page)
+
+
+def run_benchmark(
     names: Sequence[str] = (),
     *,
     all: bool = False,
+    wide: bool = False,
     quick: bool = False,
     list: bool = False,
     out: Path | str | None = None,
     jobs: int = 1,
-    tell: Callable[[str], object] | None = None,
+    tell: Say | None = None,
 ) -> int:
-    """Run experiments of the paper by name and write the page of results.
+    """Run experiments by name and write the pages of results.
 
     Parameters
     ----------
-    names : experiments to run, see `EXPERIMENTS`.
+    names : experiments to run, see `list`; of the wide evaluation also beginnings ("banknote").
     all : run every experiment.
+    wide : the wide evaluation instead of the paper's experiments; all of it unless some are named.
     quick : a smoke run on few rows, in a folder of its own.
     list : only list the experiments and how far they are.
-    out : folder for results; the page is written beside it as `<out>.md` and `<out>.html`. By default
-        `results/paper`, or `results/quick`.
+    out : folder for results; pages are written beside it. By default `results/paper` or `results/wide`, with
+        `-quick` behind it for a smoke run.
     jobs : runs done at the same time, each in a process of its own; the running-time experiment runs alone.
     tell : where messages go, by default standard error (the list: standard output).
 
@@ -56,24 +82,27 @@ def main(
     The number of runs that could not be done (0 = all is well); data that is not at hand counts only for
     experiments that were named.
     """
-    sizes = QUICK if quick else FULL
-    folder = Path(out) if out is not None else OUT / ("quick" if quick else "paper")
+    suite = _suite(wide)
+    sizes = suite.quick if quick else suite.full
+    folder = Path(out) if out is not None else OUT / (suite.folder + ("-quick" if quick else ""))
     if list:
-        return show(plan(names, sizes), folder, tell or print)
+        return list_experiments(suite.plan(names, sizes), folder, tell or print)
+    all = all or (wide and not names)
     if not names and not all:
         raise InputError("no experiment named; name some (see --list), or ask for all with --all")
     say = tell or (lambda text: print(text, file=sys.stderr, flush=True))
-    runs = plan(() if all else names, sizes)
-    failed = work(runs, folder, jobs, forgive=all, say=say)
-    everything = plan((), sizes)
-    done = [results.load(run.name, folder) for run in everything if results.finished(run, folder)]
+    failed = finish_runs(suite.plan(() if all else names, sizes), folder, jobs, forgive=all, say=say)
+    everything = suite.plan((), sizes)
+    done = [results.read_run(run.name, folder) for run in everything if results.finished(run, folder)]
     if done:
-        for path in write_page(everything, done, folder):
+        for path in suite.write(everything, done, folder):
             say(f"wrote {path}")
     return failed
 
 
-def work(runs: Sequence[Run], folder: Path, jobs: int, *, forgive: bool, say: Callable[[str], object]) -> int:
+def finish_runs(
+    runs: Sequence[Run], folder: Path, jobs: int, *, forgive: bool, say: Callable[[str], object]
+) -> int:
     """Do the runs that are not finished; return how many could not be done."""
     todo = [run for run in runs if not results.finished(run, folder)]
     say(f"{len(runs) - len(todo)} of {len(runs)} runs are finished, {len(todo)} to do")
@@ -113,18 +142,17 @@ def attempt(run: Run, folder: Path) -> Done:
     """Do one run and put its result in place; a failure is an outcome too."""
     start = time.perf_counter()
     try:
-        results.save(execute(run), folder)
+        results.write_result(execute(run), folder)
     except Exception as problem:
         return run, time.perf_counter() - start, problem
     return run, time.perf_counter() - start, None
 
 
-def show(runs: Sequence[Run], folder: Path, say: Callable[[str], object]) -> int:
+def list_experiments(runs: Sequence[Run], folder: Path, say: Say) -> int:
     """List experiments with the state of their runs."""
-    for name, experiment in EXPERIMENTS.items():
+    for name in dict.fromkeys(run.experiment.name for run in runs):
         own = [run for run in runs if run.experiment.name == name]
-        if own:
-            done = sum(results.finished(run, folder) for run in own)
-            state = "finished" if done == len(own) else f"{done} of {len(own)} runs finished"
-            say(f"{name:20s} {experiment.title:70s} {state}")
+        done = sum(results.finished(run, folder) for run in own)
+        state = "finished" if done == len(own) else f"{done} of {len(own)} runs finished"
+        say(f"{name:24s} {own[0].experiment.title:70s} {state}")
     return 0

@@ -163,7 +163,7 @@ def content_key(recipe: Recipe, dataset: Dataset) -> str:
     return hasher.hexdigest()[:16]
 
 
-def network(settings: dict[str, Any]) -> Any:
+def new_network(settings: dict[str, Any]) -> Any:
     """Build the unfitted network."""
     from sklearn.neural_network import MLPClassifier
 
@@ -182,7 +182,7 @@ def read_network(settings: dict[str, Any], path: Path) -> Any:
     """Rebuild an `MLPClassifier` from its weights: the few fitted attributes that predicting needs."""
     from sklearn.preprocessing import LabelBinarizer
 
-    model = network(settings)
+    model = new_network(settings)
     with np.load(path, allow_pickle=False) as stored:
         depth = sum(key.startswith("coefs_") for key in stored)
         model.coefs_ = [stored[f"coefs_{i}"] for i in range(depth)]
@@ -197,7 +197,7 @@ def read_network(settings: dict[str, Any], path: Path) -> Any:
     return model
 
 
-def trees(kind: str, settings: dict[str, Any]) -> Any:
+def new_trees(kind: str, settings: dict[str, Any]) -> Any:
     """Build the unfitted tree ensemble."""
     import xgboost
 
@@ -206,7 +206,7 @@ def trees(kind: str, settings: dict[str, Any]) -> Any:
 
 def read_trees(kind: str, settings: dict[str, Any], path: Path) -> Any:
     """Rebuild a tree ensemble from XGBoost's JSON."""
-    model = trees(kind, settings)
+    model = new_trees(kind, settings)
     model.load_model(path)
     return model
 
@@ -214,7 +214,7 @@ def read_trees(kind: str, settings: dict[str, Any], path: Path) -> Any:
 def neural(about: str, *layers: int) -> Recipe:
     """Describe one of the paper's networks by its hidden layers."""
     settings = {"hidden_layer_sizes": layers, **NETWORK}
-    return Recipe(about, "sklearn", settings, network, write_network, read_network, ".npz", "max_iter")
+    return Recipe(about, "sklearn", settings, new_network, write_network, read_network, ".npz", "max_iter")
 
 
 def boosted(about: str, kind: str) -> Recipe:
@@ -223,7 +223,7 @@ def boosted(about: str, kind: str) -> Recipe:
         about,
         "xgboost",
         TREES,
-        lambda settings: trees(kind, settings),
+        lambda settings: new_trees(kind, settings),
         lambda model, path: model.save_model(path),
         lambda settings, path: read_trees(kind, settings, path),
         ".json",

@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.datasets.store import in_place
-
-from .plan import Run, configuration_hash
+from texplainer.paper.plan import Run, configuration_hash
 
 LIBRARIES = (
     *("numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "torch"),
@@ -33,7 +32,7 @@ LIBRARIES = (
 DIGITS = 7
 
 #: (explainer, score) -> one number per row
-Scores = Mapping[tuple[str, str], NDArray[np.float64]]
+ScoreTable = Mapping[tuple[str, str], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,19 @@ class Result:
     """The outcome of one run: per-row scores and the record beside them."""
 
     name: str
-    scores: Scores
+    scores: ScoreTable
     record: Mapping[str, Any]
 
     @property
     def configuration(self) -> Mapping[str, Any]:
         """The configuration it answers."""
         return self.record["configuration"]
+
+
+def measured_by(results: Sequence[Result]) -> str:
+    """Which versions of texplainer measured these results."""
+    found = sorted({str(result.configuration.get("texplainer", "?")) for result in results})
+    return f"texplainer {', '.join(found)}"
 
 
 def finished(run: Run, folder: Path) -> bool:
@@ -61,7 +66,7 @@ def finished(run: Run, folder: Path) -> bool:
     return intact and record.get("hash") == run.hash
 
 
-def save(result: Result, folder: Path) -> None:
+def write_result(result: Result, folder: Path) -> None:
     """Write a result; the record, which makes it count, comes last."""
     record_path, scores_path = paths(result.name, folder)
     text = to_csv(result.scores)
@@ -76,7 +81,7 @@ def save(result: Result, folder: Path) -> None:
             part.write_text(content, newline="")
 
 
-def load(name: str, folder: Path) -> Result:
+def read_run(name: str, folder: Path) -> Result:
     """Read a finished run's result."""
     record_path, scores_path = paths(name, folder)
     return Result(name, from_csv(scores_path.read_text()), json.loads(record_path.read_text()))
@@ -87,7 +92,7 @@ def paths(name: str, folder: Path) -> tuple[Path, Path]:
     return folder / f"{name}.json", folder / f"{name}.csv"
 
 
-def to_csv(scores: Scores) -> str:
+def to_csv(scores: ScoreTable) -> str:
     """One line per explainer and row, one column per score; an empty cell is undefined."""
     explainers = list(dict.fromkeys(explainer for explainer, _ in scores))
     columns = list(dict.fromkeys(score for _, score in scores))

@@ -14,21 +14,31 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgba_array
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from scipy.special import logit
 
 POSITIVE, NEGATIVE = "#D55E00", "#0072B2"
 GREY, FAINT, INK = "#7A808A", "#D9DCE1", "#22262B"
+AMOUNT = "#2A8C82"  # sizes without a sign
 WARNING = "#8A5A00"
 #: for explainers side by side (Okabe and Ito 2008, without the yellow that vanishes on white)
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6BB1")
 MARKERS = "osD^vPX*"
 SIZE = 9.0  # points; 12 pixels in a picture of 400
 NAME_LENGTH = 32
+#: probabilities for an axis of log-odds, the ones to keep first where room is scarce
+PROBABILITIES = (
+    *(0.5, 0.01, 0.99, 0.1, 0.9, 1e-4, 0.9999, 1e-6, 0.999999, 1e-3, 0.999, 1e-9, 1e-12, 0.25, 0.75),
+    *(round(0.05 * i, 2) for i in range(1, 20)),
+    *(round(0.01 * i, 2) for i in range(1, 100)),
+)
 HATCH = "////"
 #: low to high values of a feature, and negative to positive attributions
 LOW_HIGH = LinearSegmentedColormap.from_list("low-high", [NEGATIVE, "#A58FB0", POSITIVE])
 DIVERGING = LinearSegmentedColormap.from_list("diverging", [NEGATIVE, "#F7F7F7", POSITIVE])
+AMOUNTS = LinearSegmentedColormap.from_list("amounts", ["#F7F7F7", AMOUNT])
 
 
 def canvas(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
@@ -63,10 +73,32 @@ def label_axes(ax: Axes, x: str = "", y: str = "") -> None:
     tall = int(0.95 * letters(ax, 1.0) * ax.bbox.height / ax.bbox.width)
     for words, set_label, width in ((x, ax.set_xlabel, letters(ax, 0.75)), (y, ax.set_ylabel, tall)):
         if words:
-            literal([set_label(fill(words, max(16, width)), fontsize=SIZE, color=INK)])
+            lines = [fill(line, max(16, width)) for line in words.split("\n")]
+            literal([set_label("\n".join(lines), fontsize=SIZE, color=INK)])
 
 
-def lines_of(ax: Axes, names: Sequence[str], details: Sequence[str] = ()) -> None:
+def probability_axis(ax: Axes) -> None:
+    """Above an axis of log-odds the probabilities they stand for, as many as have room."""
+    low, high = ax.get_xlim()
+    least = 8.0 / max(letters(ax, 0.62), 1)  # eight letters apart, names take their part of the width
+    shown, taken = [], []
+    for p in PROBABILITIES:
+        at = (float(logit(p)) - low) / (high - low)
+        if 0.02 <= at <= 0.98 and all(abs(at - other) >= least for other in taken):
+            shown, taken = [*shown, p], [*taken, at]
+    top = ax.secondary_xaxis("top")
+    top.set_xticks([float(logit(p)) for p in shown], [_share(p) for p in shown])
+    top.tick_params(labelsize=SIZE - 1, color=GREY, labelcolor=GREY)
+    top.spines["top"].set_color(FAINT)
+    top.set_xlabel("probability", fontsize=SIZE - 1, color=GREY, loc="right", labelpad=2)
+
+
+def _share(p: float) -> str:
+    """A probability without digits that say nothing: 50%, 99.9%, 0.01%."""
+    return f"{100 * p:.10g}%"
+
+
+def name_lines(ax: Axes, names: Sequence[str], details: Sequence[str] = ()) -> None:
     """One name a line, the first at the top; names are shortened, the details behind them are not."""
     most = min(NAME_LENGTH, max(14, letters(ax, 0.46)))
     words = [
@@ -82,6 +114,44 @@ def heading(ax: Axes, words: str, warn: bool = False) -> None:
     """A line above the picture."""
     words = fill(words, max(20, letters(ax, 0.75)))
     literal([ax.set_title(words, fontsize=SIZE, color=WARNING if warn else INK, loc="left")])
+
+
+def legend(ax: Axes, colours: Sequence[tuple[str, str]], title: str = "") -> None:
+    """Names beside their colours, right of the picture."""
+    marks = [Line2D([], [], marker="s", ls="", color=colour, ms=7) for _, colour in colours]
+    made = ax.legend(
+        marks,
+        [name for name, _ in colours],
+        title=title or None,
+        fontsize=SIZE - 0.5,
+        title_fontsize=SIZE - 0.5,
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        handletextpad=0.3,
+        borderaxespad=0.2,
+    )
+    literal([*made.get_texts(), made.get_title()])
+
+
+def palette(colours: Any, usual: Sequence[str]) -> list[str]:
+    """Some colours: those asked for first, the usual ones after them."""
+    asked = [] if colours is None else [colours] if isinstance(colours, str) else list(colours)
+    return [*asked, *usual[len(asked) :]]
+
+
+def colormap(colours: Any, usual: Colormap) -> Colormap:
+    """The colours asked for, by matplotlib's name, as a map or as some colours to lead through."""
+    if colours is None:
+        return usual
+    if isinstance(colours, (list, tuple)):
+        return LinearSegmentedColormap.from_list("chosen", list(colours))
+    return plt.get_cmap(colours)
+
+
+def rgba(colours: Sequence[str]) -> np.ndarray:
+    """Colours as numbers, (colours, 4)."""
+    return to_rgba_array(list(colours))
 
 
 def empty(ax: Axes, words: str) -> Axes:

@@ -15,10 +15,23 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from texplainer.errors import InputError
+from texplainer.files.paths import as_path
 from texplainer.report import explanations
+from texplainer.support.names import told
 
 #: script files, in the order in which they need each other
-SCRIPTS = ("dom.js", "charts.js", "clouds.js", "tables.js", "sections.js", "evaluation.js", "report.js")
+SCRIPTS = (
+    "dom.js",
+    "charts.js",
+    "readings.js",
+    "clouds.js",
+    "tables.js",
+    "sections.js",
+    "images.js",
+    "evaluation.js",
+    "report.js",
+)
 
 
 def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, Any] | None = None) -> Path:
@@ -35,7 +48,7 @@ def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, An
     pictures
         Further matplotlib figures by caption, put in as they are.
     """
-    target = Path(path)
+    target = as_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page(subject, title=title, pictures=pictures), encoding="utf-8")
     return target.resolve()
@@ -49,7 +62,7 @@ def page(subject: Any, *, title: str = "", pictures: Mapping[str, Any] | None = 
         "parts": [_payload(part) | {"name": str(name)} for name, part in parts.items()],
         "pictures": [{"caption": str(c), "svg": _svg(figure)} for c, figure in (pictures or {}).items()],
     }
-    return fill(
+    return fill_places(
         asset("page.html"),
         title=escape(content["title"]),
         style=asset("style.css") + asset("report.css"),
@@ -58,7 +71,7 @@ def page(subject: Any, *, title: str = "", pictures: Mapping[str, Any] | None = 
     )
 
 
-def fill(template: str, **places: str) -> str:
+def fill_places(template: str, **places: str) -> str:
     """Fill {{places}} in one pass: what is filled in is not read again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda place: places[place[1]], template)
 
@@ -77,8 +90,17 @@ def embed(content: Any) -> str:
 
 
 def _payload(part: Any) -> dict[str, Any]:
+    if "segments" in getattr(part, "arrays", ()):
+        from texplainer.report import images
+
+        return images.payload(part)
     if hasattr(part, "arrays"):
         return explanations.payload(part)
+    if not hasattr(part, "per_row"):
+        raise InputError(
+            f"a report was asked of {told(part)}; expected an Explanation or an Evaluation, or some "
+            "by name. Pass what explainer(X) or texplainer.evaluate returns."
+        )
     from texplainer.report import evaluations
 
     return evaluations.payload(part)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.report.explanations import EMPTY, environment, finite
+from texplainer.report.explanations import EMPTY, finite, library_versions
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -61,4 +61,4 @@ def facts(evaluation: Any) -> list[tuple[str, str]]:
     ):
         cost = f", {spent:,.0f} model evaluations a row" if np.isfinite(spent) else ""
         found[f"explaining, {name}"] = f"{seconds:.3g} s{cost}"
-    return list((found | environment()).items())
+    return list((found | library_versions()).items())

@@ -1,74 +1,137 @@
-"""An Explanation as the plain content of a page.
+"""An Explanation as the plain content of a page: what was explained, and one or two readings of it.
 
-Arrays travel as base64 of float32: seven digits, a third of the size of text. When a page would grow
-beyond its budget, rows are thinned evenly and the page says so; global numbers are of all rows.
+Readings stand side by side, each under its question. All words, units and signs of a reading come from the
+table of readings; the page's script knows none of them. Arrays travel as base64 of float32: seven digits, a
+third of the size of text. When a page would grow beyond its budget, rows are thinned evenly and the page
+says so; the bars of the reading given are of all rows.
 """
 
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from texplainer import audit, fingerprints
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
+from texplainer.files import audit
+from texplainer.readings import table
+from texplainer.support import hashing
 
 BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 MB
 EMPTY = (None, "", [], ())
+BESIDE = {"shares": "local"}  # reading -> the one shown with it; "shares" with all others
 
 
 def payload(explanation: Explanation) -> dict[str, Any]:
     """Everything the page shows of an explanation."""
-    rows, features, outputs = explanation.arrays["values"].shape
-    per_row = (2 * features * outputs * 4 + features * 5 + outputs * 4) * 4 / 3 + 40
-    kept = np.unique(np.linspace(0, rows - 1, min(rows, max(1, int(BUDGET / per_row)))).astype(int))
+    rows, kept = len(explanation), _kept(explanation)
+    shown = explanation if len(kept) == rows else explanation[kept]
+    found = [reading_payload(one) for one in with_sibling(shown)]
+    for part in found:
+        if part["name"] == explanation.attribution:
+            part["importance"] = mean_sizes(explanation)
+    data = shown.arrays["data"]
     return {
         "kind": "explanation",
         "features": list(explanation.feature_names),
         "outputs": list(explanation.output_names),
-        "scale": explanation.scale,
-        "attribution": explanation.attribution,
-        "shares": shares(explanation.attribution),
         "rows": rows,
         "kept": kept.tolist() if len(kept) < rows else None,
-        "base": finite(explanation.arrays["base_values"]),
-        "verdicts": explanation.verdict_counts(),
-        "importance": importance(explanation),
+        "predictions": packed(shown.arrays["predictions"]),
+        "data": [column(data[:, j]) for j in range(data.shape[1])],
+        "categorical": [name in explanation.categories for name in explanation.feature_names],
+        "readings": found,
+        "missing": "" if len(found) > 1 else how_to_get_the_other(explanation),
         "facts": facts(explanation),
-        **row_arrays(explanation, kept),
+        **quantities(explanation),
     }
 
 
-def row_arrays(explanation: Explanation, kept: np.ndarray) -> dict[str, Any]:
-    """The arrays of some rows: values, slopes, predictions, data, doubts."""
-    arrays = explanation.arrays
-    error = arrays.get("error")
-    blank = np.full(len(kept), "", dtype=object)
+def _kept(explanation: Explanation) -> np.ndarray:
+    """The rows a page has room for, evenly spaced."""
+    rows, features, outputs = explanation.arrays["values"].shape
+    cells = 5 * features * outputs * 4  # two readings: values and errors of both, slopes of one
+    per_row = (cells + features * 6 + outputs * 12 + 30) * 4 / 3
+    return np.unique(np.linspace(0, rows - 1, min(rows, max(1, int(BUDGET / per_row)))).astype(int))
+
+
+# ------------------------------------------------------------------ readings
+
+
+def with_sibling(explanation: Explanation) -> list[Explanation]:
+    """The explanation and its sibling, slopes before shares; just itself once its explainer is gone."""
+    if explanation.live is None:
+        return [explanation]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an undefined row says so in its verdict
+        other = explanation.sibling(BESIDE.get(explanation.attribution, "shares"))
+    return sorted([explanation, other], key=lambda one: table.adds_up(one.attribution))
+
+
+def how_to_get_the_other(explanation: Explanation) -> str:
+    """What a page says that has one reading only."""
+    other = BESIDE.get(explanation.attribution, "shares")
+    question = table.READINGS[other].question
+    return f"Not in this explanation: “{question}” Compute it with explainer(X, attribution='{other}')."
+
+
+def quantities(explanation: Explanation) -> dict[str, Any]:
+    """What is explained, in words, and whether it stands for a probability."""
     return {
-        "values": packed(arrays["values"][kept]),
-        "gradient": packed(arrays["gradient"][kept]),
-        "errors": packed(error[kept]) if _linear(explanation) and error is not None else None,
-        "predictions": packed(arrays["predictions"][kept]),
-        "data": [column(arrays["data"][kept, j]) for j in range(arrays["data"].shape[1])],
-        "flags": packed(arrays["flags"][kept], "u1") if "flags" in arrays else None,
-        "verdict": [str(v) for v in arrays.get("verdict", blank)[kept if "verdict" in arrays else ...]],
-        "reason": [str(r) for r in arrays.get("reason", blank)[kept if "reason" in arrays else ...]],
+        "quantities": [table.quantity(explanation.scale, str(name)) for name in explanation.output_names],
+        "log_odds": explanation.scale == "margin",
     }
 
 
-def shares(attribution: str) -> bool:
-    """Whether the values share out f(x) - E f, or measure each feature by itself."""
-    return attribution not in ("sensitivity", "scaled", "effect")
+def reading_words(explanation: Explanation) -> dict[str, Any]:
+    """The name of a reading and what its values mean, for every output and feature."""
+    name, scale = explanation.attribution, explanation.scale
+    reading = table.READINGS.get(name)
+    what = [table.quantity(scale, str(output)) for output in explanation.output_names]
+    levels = [reading is not None and unit == reading.level_unit for unit in explanation.units]
+    two_units = reading is not None and reading.level_unit != reading.feature_unit and any(levels)
+    return {
+        "name": name,
+        "question": name if reading is None else reading.question,
+        "signed": table.signed(name),
+        "adds_up": table.adds_up(name),
+        "axis": [table.axis_words(name, one, scale) for one in what],
+        "level_axis": [table.axis_words(name, one, scale, level=True) for one in what] if two_units else None,
+        "units": list(explanation.units),
+        "levels": levels if two_units else None,
+    }
 
 
-def _linear(explanation: Explanation) -> bool:
-    """Whether the derivative's error bound is the value's own."""
-    return explanation.attribution == "sensitivity"
+def reading_payload(explanation: Explanation) -> dict[str, Any]:
+    """One reading of some rows: its words, values, error bars, slopes and doubts."""
+    arrays, rows = explanation.arrays, len(explanation)
+    blank = np.full(rows, "", dtype=object)
+    slopes = np.isfinite(arrays["gradient"]).any()
+    wobble = arrays.get("wobble", np.full((rows, 1), np.nan))
+    return reading_words(explanation) | {
+        "base": packed(np.broadcast_to(arrays["base_values"], arrays["predictions"].shape)),
+        "values": packed(arrays["values"]),
+        "errors": packed(arrays["error"]) if "error" in arrays else None,
+        "gradient": packed(arrays["gradient"]) if slopes else None,
+        "flags": packed(arrays["flags"], "u1") if "flags" in arrays else None,
+        "verdict": [str(v) for v in arrays.get("verdict", blank)],
+        "reason": [str(r) for r in arrays.get("reason", blank)],
+        "wobble": packed(_worst(wobble)),
+        "verdicts": explanation.verdict_counts(),
+        "importance": mean_sizes(explanation),
+    }
 
 
-def importance(explanation: Explanation) -> dict[str, Any]:
+def _worst(wobble: np.ndarray) -> np.ndarray:
+    """The greatest over the outputs, (rows,); NaN where none is known."""
+    known = np.where(np.isfinite(wobble), wobble, -np.inf).max(axis=1)
+    return np.where(np.isfinite(known), known, np.nan)
+
+
+def mean_sizes(explanation: Explanation) -> dict[str, Any]:
     """Mean |value| and its quartiles over all rows, each (features, outputs)."""
     values = explanation.arrays["values"]
     size = np.abs(values[np.all(np.isfinite(values), axis=(1, 2))])
@@ -78,10 +141,13 @@ def importance(explanation: Explanation) -> dict[str, Any]:
     return {"mean": finite(size.mean(axis=0)), "low": finite(low), "high": finite(high)}
 
 
+# ------------------------------------------------------------------ facts
+
+
 def facts(explanation: Explanation) -> list[tuple[str, str]]:
     """What was run, for the record."""
     settings = dict(explanation.settings)
-    known = {"data": fingerprints.of_array(explanation.arrays["data"])} | settings.pop("fingerprints", {})
+    known = {"data": hashing.of_array(explanation.arrays["data"])} | settings.pop("fingerprints", {})
     # what was chosen stands before what was asked for ("auto")
     chosen = {
         "engine": explanation.engine,
@@ -89,14 +155,14 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
         "attribution": explanation.attribution,
     }
     found = chosen | {str(k): str(v) for k, v in settings.items() if k not in chosen and v not in EMPTY}
-    if "evaluations" in explanation.arrays:
-        spent = explanation.arrays["evaluations"]
+    spent = explanation.arrays.get("evaluations")
+    if spent is not None and np.isfinite(spent).all():  # not every rival counts
         found["model evaluations"] = f"{int(spent.sum()):,} ({spent.mean():,.0f} a row)"
     found |= {f"fingerprint of the {name}": _short(found_there) for name, found_there in known.items()}
-    return list((found | environment()).items())
+    return list((found | library_versions()).items())
 
 
-def environment() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """The versions of what did the work."""
     return {f"version of {name}": version for name, version in audit.software().items()}
 
@@ -105,6 +171,9 @@ def _short(fingerprint: Any) -> str:
     """The digits of a SHA-256 that people compare; a mapping's own if it names one."""
     found = fingerprint.get("sha256", fingerprint) if isinstance(fingerprint, Mapping) else fingerprint
     return str(found)[:16]
+
+
+# ------------------------------------------------------------------ arrays
 
 
 def packed(array: np.ndarray, kind: str = "f4") -> dict[str, Any]:

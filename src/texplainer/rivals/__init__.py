@@ -2,7 +2,8 @@
 
 `rivals.shap(model, background)` and its siblings build one; `suite` builds several by name and keeps the
 reason of each that does not fit the model. To add one: a function (model, background, **choice) -> Rival, and
-one line in `RIVALS`. The libraries are imported when a rival of theirs is built.
+one line in `RIVALS`. Those of images are in images.py. The libraries are imported when a rival of theirs is
+built.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from functools import partial
 from typing import Any
 
 from texplainer.errors import InputError, Unsupported
-
-from .captum import METHODS, captum
-from .controls import constant, from_function, random, zero
-from .lime import lime
-from .rival import Rival, Skipped
-from .shap import shap
-from .twin import twin
+from texplainer.rivals.captum import METHODS, captum
+from texplainer.rivals.captum_sampling import gradient_shap, smoothgrad
+from texplainer.rivals.controls import constant, from_function, random, zero
+from texplainer.rivals.images import IMAGE_RIVALS, ImageRival, image_suite
+from texplainer.rivals.lime import lime
+from texplainer.rivals.rival import Rival, Skipped
+from texplainer.rivals.shap import shap
+from texplainer.rivals.torch_mlp import torch_network
 
 integrated_gradients = partial(captum, method="integrated_gradients")
 input_x_gradient = partial(captum, method="input_x_gradient")
@@ -28,26 +30,44 @@ lrp = partial(captum, method="lrp")
 gradient = partial(captum, method="gradient")
 saliency = partial(captum, method="saliency")
 
-#: name -> (model, background, **choice) -> Rival
+#: name -> (model, background, **choice) -> Rival; a method's own defaults and its better settings are lines
+#: of their own, and what draws at random has a line without a seed. Which question a rival answers, its
+#: `attribution` says.
 RIVALS: dict[str, Callable[..., Rival]] = {
     "shap": shap,
+    "shap_25": partial(shap, references=25),
+    "shap_unseeded": partial(shap, seed=None),
     "shap_exact": partial(shap, algorithm="exact"),
     "shap_kernel": partial(shap, algorithm="kernel"),
+    "shap_kernel_unseeded": partial(shap, algorithm="kernel", seed=None),
     "shap_permutation": partial(shap, algorithm="permutation"),
     "shap_tree": partial(shap, algorithm="tree"),
     "shap_tree_margin": partial(shap, algorithm="tree", scale="margin"),
+    "shap_tree_path": partial(shap, algorithm="tree_path", scale="margin"),
     "shap_gradient": partial(shap, algorithm="gradient"),
     "shap_deep": partial(shap, algorithm="deep"),
     "shap_labels": partial(shap, labels=True),
     "lime": lime,
-    "lime_continuous": partial(lime, discretize=False),
     "lime_unseeded": partial(lime, seed=None),
+    "lime_continuous": partial(lime, discretize=False),
+    "lime_continuous_unseeded": partial(lime, discretize=False, seed=None),
     "integrated_gradients": integrated_gradients,
+    "integrated_gradients_mean": partial(integrated_gradients, baseline="mean"),
+    "integrated_gradients_probability": partial(integrated_gradients, scale="probability"),
+    "integrated_gradients_mean_probability": partial(
+        integrated_gradients, baseline="mean", scale="probability"
+    ),
+    "gradient_shap": gradient_shap,
+    "gradient_shap_default": partial(gradient_shap, samples=5, seed=None),
     "input_x_gradient": input_x_gradient,
     "deeplift": deeplift,
+    "deeplift_mean": partial(deeplift, baseline="mean"),
     "lrp": lrp,
     "gradient": gradient,
+    "gradient_probability": partial(gradient, scale="probability"),
     "saliency": saliency,
+    "smoothgrad": smoothgrad,
+    "smoothgrad_default": partial(smoothgrad, noise=1.0, samples=5, seed=None),
     "constant": constant,
     "zero": zero,
     "random": random,
@@ -74,10 +94,24 @@ def suite(
     return built
 
 
+def __getattr__(name: str) -> Any:
+    """Every line of the table by its name: `rivals.shap_tree(model, background)`."""
+    if name not in RIVALS:
+        raise AttributeError(f"module 'texplainer.rivals' has no attribute {name!r}")
+    return RIVALS[name]
+
+
+def __dir__() -> list[str]:
+    """What is public, and every line of the table."""
+    return sorted({*__all__, *RIVALS})
+
+
 __all__ = [
+    "IMAGE_RIVALS",
     "METHODS",
     "PAPER",
     "RIVALS",
+    "ImageRival",
     "Rival",
     "Skipped",
     "captum",
@@ -85,6 +119,8 @@ __all__ = [
     "deeplift",
     "from_function",
     "gradient",
+    "gradient_shap",
+    "image_suite",
     "input_x_gradient",
     "integrated_gradients",
     "lime",
@@ -92,7 +128,8 @@ __all__ = [
     "random",
     "saliency",
     "shap",
+    "smoothgrad",
     "suite",
-    "twin",
+    "torch_network",
     "zero",
 ]

@@ -1,23 +1,24 @@
 """Captum's gradient methods on a torch network, or on the exact torch twin of a scikit-learn MLP.
 
 Integrated Gradients, Input x Gradient, DeepLIFT, LRP, and the plain gradient (Saliency). The logit is
-explained by default, as in the paper. `METHODS` holds one line per method.
+explained by default, as in the paper. `METHODS` holds one line per method; those that draw samples are in
+captum_sampling.py.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.signatures import Array
-
-from .rival import Rival, Task, needs, task_of
-from .twin import twin
+from texplainer.rivals.rival import SHARES, SLOPE, Rival, Task, needs, rebuildable, task_of
+from texplainer.rivals.torch_mlp import torch_network
+from texplainer.types import Array
 
 #: Integrated Gradients: pieces of the path and Gauss nodes in each (together about the usual 50 steps), how
 #: often a piece may be halved, and the completeness error aimed at.
@@ -39,48 +40,86 @@ METHODS = {
     "integrated_gradients": Method(
         "Integrated Gradients",
         "IntegratedGradients",
-        "contribution",
+        SHARES,
         PIECES * NODES,
         lambda method, rows, baseline, target: _integrate(method, rows, baseline, target),
     ),
     "input_x_gradient": Method(
         "Input x Gradient",
         "InputXGradient",
-        "contribution",
+        SHARES,
         1,
         lambda method, rows, baseline, target: method.attribute(rows, target=target),
     ),
     "deeplift": Method(
         "DeepLIFT",
         "DeepLift",
-        "contribution",
+        SHARES,
         2,
         lambda method, rows, baseline, target: method.attribute(rows, baseline, target=target),
     ),
     "lrp": Method(
         "LRP",
         "LRP",
-        "contribution",
+        SHARES,
         1,
         lambda method, rows, baseline, target: method.attribute(rows, target=target),
     ),
     "gradient": Method(
         "Gradient",
         "Saliency",
-        "sensitivity",
+        SLOPE,
         1,
         lambda method, rows, baseline, target: method.attribute(rows, target=target, abs=False),
     ),
     "saliency": Method(
         "Saliency",
         "Saliency",
-        "sensitivity",
+        SLOPE,
         1,
         lambda method, rows, baseline, target: method.attribute(rows, target=target, abs=True),
     ),
 }
 
 
+@dataclass(frozen=True)
+class Differentiable:
+    """One output of a torch network, ready for Captum."""
+
+    task: Task
+    network: Any
+    target: int | None  # None for a network that returns one number per row
+    scale: str
+
+    @property
+    def dtype(self) -> Any:
+        """The float type of its weights."""
+        return next(self.network.parameters()).dtype
+
+    def tensor(self, rows: Array, *, differentiable: bool = False) -> Any:
+        """Rows as the network takes them."""
+        return needs("torch").tensor(rows, dtype=self.dtype, requires_grad=differentiable)
+
+    def predict(self, rows: Array) -> Array:
+        """Call the explained output, (rows,)."""
+        with needs("torch").no_grad():
+            outputs = self.network(self.tensor(rows)).double().numpy()
+        return outputs if self.target is None else outputs[:, self.target]
+
+
+def differentiable(
+    model: Any, background: Any, scale: str, layers: bool = False, **choice: Any
+) -> Differentiable:
+    """Find the network to differentiate; `layers` for methods that must know every layer's rule."""
+    torch = needs("torch")
+    task = task_of(model, background, **choice)
+    network, scale = _network(torch, task, scale, layers)
+    with torch.no_grad():
+        probe = network(torch.tensor(task.background.rows[:1], dtype=next(network.parameters()).dtype))
+    return Differentiable(task, network, task.output if probe.ndim == 2 else None, scale)
+
+
+@rebuildable
 def captum(
     model: Any, background: Any, *, method: str, scale: str = "margin", baseline: Any = 0.0, **choice: Any
 ) -> Rival:
@@ -95,38 +134,38 @@ def captum(
     """
     rule = METHODS[method]
     library = needs("captum.attr")
-    torch = needs("torch")
-    task = task_of(model, background, **choice)
-    network, scale = _network(torch, task, scale)
-    _check_modules(torch, network, method)
-    target = _target(torch, network, task)
-    explainer = getattr(library, rule.kind)(network)
+    subject = differentiable(model, background, scale, method in ("deeplift", "lrp"), **choice)
+    task = subject.task
+    _check_modules(needs("torch"), subject.network, method)
+    explainer = getattr(library, rule.kind)(subject.network)
     start = task.background.mean if isinstance(baseline, str) else baseline
-    width = task.predictor.schema.width
-    start = torch.tensor(np.broadcast_to(start, (1, width)).copy(), dtype=_dtype(network))
+    start = subject.tensor(np.broadcast_to(start, (1, task.predictor.schema.width)).copy())
 
     def attribute(rows: Array) -> tuple[Array, Array]:
-        table = torch.tensor(rows, dtype=_dtype(network), requires_grad=True)
-        with warnings.catch_warnings():  # Captum announces the hooks it sets and removes again
-            warnings.filterwarnings("ignore", category=UserWarning, module="captum")
-            warnings.filterwarnings("ignore", category=UserWarning, message=".*hook.*")
-            values = rule.call(explainer, table, start.expand(len(rows), -1), target)
+        table = subject.tensor(rows, differentiable=True)
+        with quiet_hooks():
+            values = rule.call(explainer, table, start.expand(len(rows), -1), subject.target)
         values, cost = values if isinstance(values, tuple) else (values, np.full(len(rows), rule.cost))
         return values.detach().double().numpy(), cost
 
-    def predict(rows: Array) -> Array:
-        with torch.no_grad():
-            outputs = network(torch.tensor(rows, dtype=_dtype(network))).double().numpy()
-        return outputs if target is None else outputs[:, target]
-
-    _try(attribute, task, rule.label)
+    try_one_row(attribute, task, rule.label)
     settings = {
         "method": method,
         "baseline": baseline if isinstance(baseline, str | int | float) else "given",
     }
     return Rival(
-        rule.label, task, attribute, rule.attribution, settings=settings, predict=predict, scale=scale
-    )
+        rule.label, task, attribute, rule.attribution, settings=settings, predict=subject.predict,
+        scale=subject.scale,
+    )  # fmt: skip
+
+
+@contextmanager
+def quiet_hooks() -> Iterator[None]:
+    """Say nothing of the hooks Captum announces to set and to remove again."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning, module="captum")
+        warnings.filterwarnings("ignore", category=UserWarning, message=".*hook.*")
+        yield
 
 
 def _integrate(method: Any, rows: Any, baseline: Any, target: int | None) -> tuple[Any, Array]:
@@ -157,27 +196,20 @@ def _integrate(method: Any, rows: Any, baseline: Any, target: int | None) -> tup
     return values, cost
 
 
-def _network(torch: Any, task: Task, scale: str) -> tuple[Any, str]:
+def _network(torch: Any, task: Task, scale: str, layers: bool) -> tuple[Any, str]:
     """Find the torch network to differentiate, and the scale its outputs are on."""
     predictor = task.predictor
     if predictor.kind != "torch":
         scale = "raw" if predictor.task == "regression" else scale
-        return twin(predictor.model, scale), scale
+        if layers and scale == "margin" and len(predictor.all_names) > 2:
+            scale = (
+                "raw"  # the log-odds of one class against several are no layer such a method has a rule for
+            )
+        return torch_network(predictor.model, scale), scale
     if scale == "probability":
         link = torch.nn.Softmax(dim=1) if len(predictor.all_names) > 1 else torch.nn.Sigmoid()
         return torch.nn.Sequential(predictor.model, link).eval(), scale
     return predictor.model.eval(), "raw"
-
-
-def _target(torch: Any, network: Any, task: Task) -> int | None:
-    """Index of the explained output; None for a network that returns one number per row."""
-    with torch.no_grad():
-        probe = network(torch.tensor(task.background.rows[:1], dtype=_dtype(network)))
-    return task.output if probe.ndim == 2 else None
-
-
-def _dtype(network: Any) -> Any:
-    return next(network.parameters()).dtype
 
 
 def _check_modules(torch: Any, network: Any, method: str) -> None:
@@ -191,7 +223,7 @@ def _check_modules(torch: Any, network: Any, method: str) -> None:
         )
 
 
-def _try(attribute: Callable[[Array], tuple[Array, Array]], task: Task, label: str) -> None:
+def try_one_row(attribute: Callable[[Array], tuple[Array, Array]], task: Task, label: str) -> None:
     """Explain one background row now: what a method cannot do is said before an hour's run, not after."""
     try:
         attribute(task.background.rows[:1])

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 from texplainer.metrics.controls import noise, ones, zeros
-from texplainer.signatures import Array
+from texplainer.rivals.rival import SHARES, Rival, rebuildable, task_of
+from texplainer.types import Array
 
-from .rival import Rival, task_of
 
-
+@rebuildable
 def constant(model: Any, background: Any, **choice: Any) -> Rival:
     """Explain every row with ones: stable, and worth nothing."""
     return _control("constant", ones, model, background, choice)
 
 
+@rebuildable
 def zero(model: Any, background: Any, **choice: Any) -> Rival:
     """Explain every row with zeros."""
     return _control("zero", zeros, model, background, choice)
 
 
+@rebuildable
 def random(model: Any, background: Any, *, seed: int = 0, **choice: Any) -> Rival:
     """Explain every row with noise drawn from the row itself, so that a row is explained alike each time."""
     return _control("random", lambda rows: noise(rows, seed), model, background, choice)
@@ -45,7 +47,7 @@ def from_function(
     background: Any,
     *,
     name: str = "",
-    attribution: str = "contribution",
+    attribution: str = SHARES,
     **choice: Any,
 ) -> Rival:
     """Wrap an explainer of your own: a function from the model's table to values (rows, features).
@@ -54,8 +56,8 @@ def from_function(
     ----------
     function : called with the rows as the model gets them (an array or a frame, as the background was).
     name : shown in tables; the function's own name by default.
-    attribution : what a value means: "contribution" (output for the way from the background), "sensitivity"
-        (per unit of the feature) or "scaled" (per spread).
+    attribution : what a value means: one of the readings' names, `SHARES` (output for the way from the
+        background), `SLOPE` (per unit of the feature) or `PER_SPREAD` of rivals.rival.
     **choice : `output`, `scale`, `feature_names`, `categorical`, as for TExplainer.
     """
     task = task_of(model, background, **choice)

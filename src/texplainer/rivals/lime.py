@@ -11,11 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.signatures import Array
+from texplainer.rivals.rival import (
+    PER_SPREAD,
+    SHARES,
+    Counter,
+    Rival,
+    needs,
+    rebuildable,
+    row_by_row,
+    task_of,
+)
+from texplainer.types import Array
 
-from .rival import Counter, Rival, needs, row_by_row, task_of
 
-
+@rebuildable
 def lime(
     model: Any,
     background: Any,
@@ -38,12 +47,13 @@ def lime(
     tabular = needs("lime.lime_tabular")
     task = task_of(model, background, **choice)
     schema = task.predictor.schema
-    counter = Counter(task.output_of)
+    coded = sorted(schema.levels)
+    counter = Counter(lambda rows: task.output_of(_missing(rows, coded)))
     explainer = tabular.LimeTabularExplainer(
-        task.background.rows,
+        _whole(task.background.rows, coded),
         mode="regression",
         feature_names=list(schema.names),
-        categorical_features=sorted(schema.levels) or None,
+        categorical_features=coded or None,
         discretize_continuous=discretize,
         feature_selection="none",  # all are kept: a search for the best costs time for nothing
         random_state=np.random.RandomState(0 if seed is None else seed),
@@ -55,16 +65,32 @@ def lime(
         for owner in (explainer, explainer.base, getattr(explainer, "discretizer", None)):
             if owner is not None:
                 owner.random_state = state
-        found = explainer.explain_instance(row, counter, num_features=len(row), num_samples=samples)
+        found = explainer.explain_instance(
+            _whole(row, coded), counter, num_features=len(row), num_samples=samples
+        )
         values = np.zeros(len(row))
         for feature, weight in found.as_map()[1]:
             values[feature] = weight
         return values
 
     return Rival(
-        "LIME" if seed is not None else "LIME (unseeded)",
+        "LIME" if discretize else "LIME (continuous)",
         task,
         row_by_row(one, counter, seed),
-        attribution="contribution" if discretize else "scaled",
+        attribution=SHARES if discretize else PER_SPREAD,
         settings={"samples": samples, "discretize": discretize, "seed": seed},
     )
+
+
+def _whole(rows: Array, coded: list[int]) -> Array:
+    """Levels as LIME counts them, in whole numbers: a missing one is -1."""
+    rows = rows.copy()
+    rows[..., coded] = np.nan_to_num(rows[..., coded], nan=-1.0)
+    return rows
+
+
+def _missing(rows: Array, coded: list[int]) -> Array:
+    """The rows LIME asks about as the model takes them; LIME goes on with its own."""
+    rows = rows.copy()
+    rows[:, coded] = np.where(rows[:, coded] < 0, np.nan, rows[:, coded])
+    return rows

@@ -8,19 +8,21 @@ prediction, the base value and the cost, and packs the Explanation. What does no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from texplainer import frames, prediction
-from texplainer.background import Background, summarise
+from texplainer.background.summary import Background, summarise
 from texplainer.errors import InputError, Unsupported
-from texplainer.explanation import Explanation
-from texplainer.isolation import isolated
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.explanation.explanation import Explanation
+from texplainer.models import predictor as prediction
+from texplainer.models.predictor import Predictor
+from texplainer.support.random_state import isolated
+from texplainer.tables import schema as frames
+from texplainer.types import Array
 
 PROBE_ROWS = 8
 
@@ -56,6 +58,9 @@ class Counter:
         return self.function(table)
 
 
+#: what a rival's numbers mean, as the readings name it: per spread, a share of f(x) - E f, a slope
+PER_SPREAD, SHARES, SLOPE = "local", "shares", "sensitivity"
+
 #: rows (rows, features) -> (values (rows, features), model evaluations (rows,))
 Attribute = Callable[[Array], tuple[Array, Array]]
 
@@ -67,11 +72,18 @@ class Rival:
     name: str
     task: Task
     attribute: Attribute
-    attribution: str = "contribution"
+    attribution: str = SHARES
     control: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     predict: Callable[[Array], Array] | None = None  # when what is explained is not the predictor's output
     scale: str = ""
+    recipe: Callable[[Any, Any], Rival] | None = None  # (background or None, seed or None) -> the same anew
+
+    def rebuilt(self, *, background: Any = None, seed: int | None = None) -> Rival:
+        """Build the same rival on another background, or with another seed where it has one."""
+        if self.recipe is None:
+            raise Unsupported(f"{self.name} does not know how it was built; use one of the table.")
+        return self.recipe(background, seed)
 
     @property
     def predictor(self) -> Predictor:
@@ -119,6 +131,23 @@ class Skipped:
         raise Unsupported(self.reason)
 
 
+def rebuildable(build: Callable[..., Rival]) -> Callable[..., Rival]:
+    """Let the rivals a builder makes know how to be built again."""
+
+    @wraps(build)
+    def remembering(model: Any, background: Any, **choice: Any) -> Rival:
+        rival = build(model, background, **choice)
+
+        def recipe(another: Any, seed: int | None) -> Rival:
+            seeded = seed is not None and rival.settings.get("seed") is not None
+            changed = choice | ({"seed": seed} if seeded else {})
+            return remembering(model, background if another is None else another, **changed)
+
+        return replace(rival, recipe=recipe)
+
+    return remembering
+
+
 def task_of(
     model: Any,
     background: Any,
@@ -128,9 +157,12 @@ def task_of(
     feature_names: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
 ) -> Task:
-    """Read the background, choose one output of the model and summarise both."""
+    """Read the background, choose one output of the model and summarise both.
+
+    `scale` "auto" is what these libraries are usually given: the probability where the model has one.
+    """
     schema, rows = frames.learn(background, feature_names, categorical)
-    predictor = prediction.adapt(model, schema, rows[:PROBE_ROWS], output=output, scale=scale)
+    predictor = _predictor(model, schema, rows[:PROBE_ROWS], output, scale)
     if len(predictor.outputs) != 1 or predictor.predicted:
         raise InputError(
             f"the model has {len(predictor.all_names)} outputs ({', '.join(predictor.all_names)}) and "
@@ -139,7 +171,14 @@ def task_of(
     return Task(predictor, summarise(rows, predictor, None))
 
 
-def sample(rows: Array, count: int) -> Array:
+def _predictor(model: Any, schema: frames.Schema, probe: Array, output: Any, scale: str) -> Predictor:
+    predictor = prediction.adapt(model, schema, probe, output=output, scale=scale)
+    if scale == "auto" and predictor.task == "classification" and predictor.scale != "probability":
+        return prediction.adapt(model, schema, probe, output=output, scale="probability")
+    return predictor
+
+
+def evenly_spaced(rows: Array, count: int) -> Array:
     """At most `count` rows, evenly spaced."""
     if len(rows) <= count:
         return rows

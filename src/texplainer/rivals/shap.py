@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.isolation import isolated
-from texplainer.signatures import Array
-
-from .rival import Attribute, Counter, Rival, Task, needs, row_by_row, sample, task_of
-from .twin import twin
+from texplainer.rivals.rival import (
+    Attribute,
+    Counter,
+    Rival,
+    Task,
+    evenly_spaced,
+    needs,
+    rebuildable,
+    row_by_row,
+    task_of,
+)
+from texplainer.rivals.torch_mlp import torch_network
+from texplainer.support.random_state import isolated
+from texplainer.types import Array
 
 TREES = ("xgboost", "lightgbm", "catboost")
 
 
+@rebuildable
 def shap(
     model: Any,
     background: Any,
@@ -38,7 +48,8 @@ def shap(
     Parameters
     ----------
     algorithm : "auto" (trees: "tree"; others what SHAP itself takes, "exact" for few features and
-        "permutation" for many), "exact", "kernel", "permutation", "tree", "gradient" or "deep".
+        "permutation" for many), "exact", "kernel", "permutation", "tree" (interventional: against the
+        background), "tree_path" (by the training rows' paths), "gradient" or "deep".
     labels : explain the hard label (0 or 1) instead of the probability: the paper's set-up.
     references : the most background rows SHAP averages over.
     seed : each row starts from it; None leaves the draws to numpy's global generator.
@@ -51,7 +62,7 @@ def shap(
     predict = _hard(task) if labels else task.output_of
     counter = Counter(predict)
     chosen = "tree" if algorithm == "auto" and _is_tree(task) and not labels else algorithm
-    rows = sample(task.background.rows, references)
+    rows = evenly_spaced(task.background.rows, references)
     with isolated(0 if seed is None else seed):  # building an explainer may reseed the global generator
         attribute = ALGORITHMS[chosen](library, task, counter, rows, seed)
     name = "SHAP" if algorithm == "auto" else f"SHAP ({algorithm})"
@@ -77,11 +88,11 @@ def _is_tree(task: Task) -> bool:
     )
 
 
-def _auto(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _auto_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     return _modern(library.Explainer(counter, _masker(library, rows), seed=seed), counter, seed)
 
 
-def _exact(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _exact_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     if rows.shape[1] > 16:
         raise Unsupported(
             f"exact Shapley values of {rows.shape[1]} features need 2^{rows.shape[1]} evaluations."
@@ -89,7 +100,7 @@ def _exact(library: Any, task: Task, counter: Counter, rows: Array, seed: int | 
     return _modern(library.ExactExplainer(counter, _masker(library, rows)), counter, seed, max_evals=2**17)
 
 
-def _permutation(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _permutation_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     return _modern(library.PermutationExplainer(counter, _masker(library, rows), seed=seed), counter, seed)
 
 
@@ -104,7 +115,7 @@ def _modern(explainer: Any, counter: Counter, seed: int | None, **options: Any) 
     return row_by_row(one, counter, seed)
 
 
-def _kernel(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _kernel_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     explainer = library.KernelExplainer(counter, rows)
 
     def one(row: Array) -> Array:
@@ -113,11 +124,30 @@ def _kernel(library: Any, task: Task, counter: Counter, rows: Array, seed: int |
     return row_by_row(one, counter, seed)
 
 
-def _tree(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _tree_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     predictor = task.predictor
+    if predictor.scale == "margin" and len(predictor.all_names) > 2:
+        raise Unsupported(
+            "TreeSHAP knows the scores of several classes, not their log-odds; pass scale='raw'."
+        )
     wants = "probability" if predictor.scale == "probability" else "raw"
+    return _by_trees(
+        task, lambda: library.TreeExplainer(predictor.model, data=rows, model_output=wants), rows
+    )
+
+
+def _tree_path_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+    booster, several = task.predictor.kind in TREES, len(task.predictor.all_names) > 2
+    if booster and (task.predictor.scale == "probability" or (task.predictor.scale == "margin" and several)):
+        wanted = "raw" if several else "margin"
+        raise Unsupported(f"path-dependent TreeSHAP explains a booster's scores; pass scale={wanted!r}.")
+    return _by_trees(task, lambda: library.TreeExplainer(task.predictor.model), rows)
+
+
+def _by_trees(task: Task, make: Callable[[], Any], rows: Array) -> Attribute:
+    predictor = task.predictor
     try:
-        explainer = library.TreeExplainer(predictor.model, data=rows, model_output=wants)
+        explainer = make()
         explainer.shap_values(rows[:1], check_additivity=False)
     except Exception as error:
         raise Unsupported(f"TreeSHAP cannot explain a {type(predictor.model).__name__}: {error}") from error
@@ -133,7 +163,7 @@ def _tree(library: Any, task: Task, counter: Counter, rows: Array, seed: int | N
     return attribute
 
 
-def _gradient(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _gradient_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     torch, network = _torch(task)
     network, dtype = network.float(), torch.float32  # SHAP samples in single precision
     explainer = library.GradientExplainer(network, torch.tensor(rows, dtype=dtype))
@@ -147,7 +177,7 @@ def _gradient(library: Any, task: Task, counter: Counter, rows: Array, seed: int
     return row_by_row(one, counter, seed)
 
 
-def _deep(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
+def _deep_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     torch, network = _torch(task)
     dtype = next(network.parameters()).dtype
     explainer = library.DeepExplainer(network, torch.tensor(rows, dtype=dtype))
@@ -167,7 +197,7 @@ def _torch(task: Task) -> tuple[Any, Any]:
     torch = needs("torch")
     predictor = task.predictor
     if predictor.kind != "torch":
-        return torch, twin(predictor.model, predictor.scale)
+        return torch, torch_network(predictor.model, predictor.scale)
     if predictor.scale != "raw":
         raise Unsupported("the network is explained on its raw outputs; pass scale='raw'.")
     return torch, predictor.model.eval()
@@ -175,11 +205,12 @@ def _torch(task: Task) -> tuple[Any, Any]:
 
 Builder = Callable[[Any, Task, Counter, Array, int | None], Attribute]
 ALGORITHMS: dict[str, Builder] = {
-    "auto": _auto,
-    "exact": _exact,
-    "kernel": _kernel,
-    "permutation": _permutation,
-    "tree": _tree,
-    "gradient": _gradient,
-    "deep": _deep,
+    "auto": _auto_shap,
+    "exact": _exact_shap,
+    "kernel": _kernel_shap,
+    "permutation": _permutation_shap,
+    "tree": _tree_shap,
+    "tree_path": _tree_path_shap,
+    "gradient": _gradient_shap,
+    "deep": _deep_shap,
 }

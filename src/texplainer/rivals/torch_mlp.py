@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-
-from .rival import needs
+from texplainer.rivals.rival import needs
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "logistic": "Sigmoid", "identity": "Identity"}
 SCALES = ("margin", "probability", "raw")
 
 
-def twin(model: Any, scale: str) -> Any:
+def torch_network(model: Any, scale: str) -> Any:
     """Build the twin of an MLP, or of a pipeline of scalers and an MLP, on a scale.
 
     Parameters
     ----------
     model : a fitted MLPClassifier or MLPRegressor, alone or last in a Pipeline.
-    scale : "margin" (the last layer), "probability" (through its link) or "raw" (a regressor's output).
+    scale : "margin" (log-odds, of several classes each against the rest), "probability" (through the link)
+        or "raw" (the last layer).
 
     Raises
     ------
@@ -50,7 +50,20 @@ def twin(model: Any, scale: str) -> Any:
     if scale == "probability" and network.out_activation_ != "identity":
         softmax = network.out_activation_ == "softmax"
         layers.append(torch.nn.Softmax(dim=1) if softmax else torch.nn.Sigmoid())
+    if scale == "margin" and network.out_activation_ == "softmax":
+        layers.append(_log_odds(torch))
     return torch.nn.Sequential(*layers).double().eval()
+
+
+def _log_odds(torch: Any) -> Any:
+    """Make a layer from the scores of a softmax to log p/(1-p) of each class against the rest."""
+
+    class LogOdds(torch.nn.Module):
+        def forward(self, scores: Any) -> Any:
+            log_p = scores - scores.logsumexp(dim=1, keepdim=True)
+            return log_p - torch.log(-torch.expm1(log_p))
+
+    return LogOdds()
 
 
 def _linear(torch: Any, weight: np.ndarray, bias: np.ndarray) -> Any:

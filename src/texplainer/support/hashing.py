@@ -44,7 +44,7 @@ def of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def of_values(value: Any) -> str:
+def of_facts(value: Any) -> str:
     """The fingerprint of plain values: numbers, texts, lists, mappings."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 

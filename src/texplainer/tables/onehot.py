@@ -1,4 +1,4 @@
-"""One-hot columns folded into one column of codes, and back.
+"""One-hot columns as one column of codes, and back.
 
 A model that eats `Purpose_car, Purpose_radio, ...` has one feature spread over several columns. Inside
 texplainer it is a single column of codes, the positions of its patterns: the combinations of cells that
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 SEPARATORS = ("__", "_", "=", ":", ".", "-", " ")
 #: fewer rows than these make a one-hot structure by chance
@@ -25,7 +25,7 @@ CHANCE = 10.0
 
 
 @dataclass(frozen=True)
-class Fold:
+class ColumnGroup:
     """The columns one feature is spread over, and its patterns there, (levels, columns).
 
     `missing` are the cells of a missing level: NaN, unless said otherwise.
@@ -47,40 +47,40 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where every narrow column comes from: a wide column, or a fold.
+class OneHotLayout:
+    """Where every narrow column comes from: a wide column, or a group.
 
-    `places[j]` is the wide column of narrow column j (the first one, of a fold).
+    `places[j]` is the wide column of narrow column j (the first one, of a group).
     """
 
     width: int
     places: tuple[int, ...]
-    folds: Mapping[int, Fold]
+    groups: Mapping[int, ColumnGroup]
 
     @property
     def plain(self) -> np.ndarray:
         """Narrow columns that are a wide column of their own."""
-        return np.array([j for j in range(len(self.places)) if j not in self.folds], dtype=int)
+        return np.array([j for j in range(len(self.places)) if j not in self.groups], dtype=int)
 
-    def unfold(self, rows: Array) -> Array:
+    def to_cells(self, rows: Array) -> Array:
         """Narrow rows of codes -> the wide rows the model eats."""
         wide = np.empty((len(rows), self.width))
         wide[:, np.take(self.places, self.plain)] = rows[:, self.plain]
-        for j, fold in self.folds.items():
-            wide[:, fold.columns] = fold.cells(rows[:, j])
+        for j, group in self.groups.items():
+            wide[:, group.columns] = group.cells(rows[:, j])
         return wide
 
-    def fold(self, wide: Array, names: Sequence[str]) -> Array:
+    def to_codes(self, wide: Array, names: Sequence[str]) -> Array:
         """Wide rows -> narrow rows of codes; `names` are the wide columns', for the error."""
         narrow = wide[:, self.places]
-        for j, fold in self.folds.items():
-            cells = wide[:, fold.columns]
-            same = (cells[:, None, :] == fold.patterns).all(axis=2)  # (rows, levels)
+        for j, group in self.groups.items():
+            cells = wide[:, group.columns]
+            same = (cells[:, None, :] == group.patterns).all(axis=2)  # (rows, levels)
             missing = np.isnan(cells).any(axis=1)
             unknown = np.nonzero(~same.any(axis=1) & ~missing)[0]
             if len(unknown):
                 i = int(unknown[0])
-                own = [names[c] for c in fold.columns]
+                own = [names[c] for c in group.columns]
                 raise InputError(
                     f"row {i}: the one-hot columns {own} hold {cells[i].tolist()}, "
                     "a combination the background does not hold. Add a row with it to the background, or "
@@ -89,20 +89,27 @@ class Layout:
             narrow[:, j] = np.where(missing, np.nan, same.argmax(axis=1))
         return narrow
 
-    def narrow(self, wide: np.ndarray, axis: int = 1, fill: float = 0.0) -> np.ndarray:
-        """Pick the plain columns of an array over wide columns; folds get `fill`."""
+    def gathered(self, wide: np.ndarray, axis: int) -> np.ndarray:
+        """Sum an array over wide columns feature by feature: a group gets what its cells have together."""
         out = np.take(wide, self.places, axis=axis)
-        index = (slice(None),) * axis + (list(self.folds),)
+        for j, group in self.groups.items():
+            out[(slice(None),) * axis + (j,)] = np.take(wide, group.columns, axis=axis).sum(axis=axis)
+        return out
+
+    def narrow(self, wide: np.ndarray, axis: int = 1, fill: float = 0.0) -> np.ndarray:
+        """Pick the plain columns of an array over wide columns; groups get `fill`."""
+        out = np.take(wide, self.places, axis=axis)
+        index = (slice(None),) * axis + (list(self.groups),)
         out[index] = fill
         return out
 
 
-def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[Layout, tuple[str | int, ...]]:
+def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[OneHotLayout, tuple[str | int, ...]]:
     """The layout of some groups of wide columns, and each narrow column's group name or wide column."""
     owner = {column: name for name, columns in groups.items() for column in columns}
     places: list[int] = []
     labels: list[str | int] = []
-    folds: dict[int, Fold] = {}
+    made: dict[int, ColumnGroup] = {}
     for column in range(rows.shape[1]):
         name = owner.get(column)
         if name is None:
@@ -110,16 +117,22 @@ def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[Layout,
             labels.append(column)
         elif name not in labels:
             columns = tuple(groups[name])
-            folds[len(places)] = Fold(columns, patterns_of(rows[:, columns]))
+            made[len(places)] = ColumnGroup(columns, patterns_of(rows[:, columns]))
             places.append(columns[0])
             labels.append(name)
-    return Layout(rows.shape[1], tuple(places), folds), tuple(labels)
+    return OneHotLayout(rows.shape[1], tuple(places), made), tuple(labels)
 
 
 def patterns_of(cells: Array) -> Array:
-    """The different rows of a group's cells; one-hot ones in the order of their columns."""
+    """The different rows of a group's cells; of one-hot columns all there can be, in the columns' order."""
+    width = cells.shape[1]
     found = np.unique(cells[~np.isnan(cells).any(axis=1)], axis=0)
-    return found[::-1] if cells.shape[1] > 1 else found  # [1 0 0], [0 1 0], [0 0 1], [0 0 0]; but 0 before 1
+    if width == 1:
+        return found
+    if np.isin(found, (0.0, 1.0)).all() and found.sum(axis=1).max(initial=0.0) <= 1:
+        # rare levels, and none at all, may stand in rows that the background does not hold
+        found = np.vstack([np.zeros(width), np.eye(width)[::-1]])
+    return found[::-1]  # [1 0 0], [0 1 0], [0 0 1], [0 0 0]
 
 
 def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[str, ...]:
@@ -138,15 +151,28 @@ def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[st
 
 
 def detect(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[int, ...]]:
-    """Find one-hot groups: 0/1 columns of which exactly one is on in every row.
+    """Find one-hot groups: 0/1 columns that share a prefix ("Purpose_car", "Purpose_radio"), one on at most.
 
-    Named columns must share a prefix ("Purpose_car", "Purpose_radio"), and may then all be off; unnamed
-    ones must stand side by side. Columns that never change and a handful of rows are no evidence.
+    What is found must not hang on the sample: a column of a level too rare to be in it belongs to its group
+    by its name. Columns without names could be told by their places only, which one rare level would upset:
+    they are left alone (`unnamed_groups` says which look like a group).
     """
+    if len(rows) < DETECTION_ROWS or not named:
+        return {}
+    return _by_prefix(names, rows, _binary(rows))
+
+
+def unnamed_groups(rows: Array) -> dict[str, tuple[int, ...]]:
+    """Find 0/1 columns side by side of which exactly one is on in every row."""
     if len(rows) < DETECTION_ROWS:
         return {}
-    binary = [j for j in range(rows.shape[1]) if set(np.unique(rows[:, j])) == {0.0, 1.0}]
-    return _by_prefix(names, rows, binary) if named else _by_position(rows, binary)
+    varying = [j for j in _binary(rows) if rows[:, j].any() and not rows[:, j].all()]
+    return _by_position(rows, varying)
+
+
+def _binary(rows: Array) -> list[int]:
+    """Columns that hold nothing but 0 and 1, be it one of them only."""
+    return [j for j in range(rows.shape[1]) if np.isin(rows[:, j], (0.0, 1.0)).all()]
 
 
 def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
@@ -187,6 +213,8 @@ def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
     if len(columns) < 2 or on.max() > 1:
         return False
     share = cells.mean(axis=0)
+    if np.count_nonzero(share) < 2:  # one level alone, or none, has nothing to exclude
+        return False
     together = len(rows) * (share.sum() ** 2 - (share**2).sum()) / 2  # expected of independent columns
     return bool(np.all(on == 1) or together >= CHANCE)
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 from functions import SMOOTH, Known
+from sklearn.ensemble import RandomForestRegressor
 
 import texplainer as tx
-from texplainer.gradients import JUMP, KINK
+from texplainer.gradients.engine import JUMP, KINK, STEP
 
 
 def explain(known: Known, f, seed: int = 1, **options) -> tx.Explanation:
@@ -122,3 +123,38 @@ def test_a_row_outside_the_range_keeps_its_own_value_as_the_edge():
         lambda x: x[:, 0] ** 2, background, engine="finite-difference", smoothing=0, attribution="sensitivity"
     )([[3.0], [-2.0]])
     np.testing.assert_allclose(explanation.gradient[:, 0], [6.0, -4.0], rtol=1e-6)
+
+
+FOREST_ROWS = np.random.default_rng(0).normal(size=(300, 3))
+
+
+@pytest.mark.parametrize("kind", ["forest", "rounded", "labels"])
+def test_zeros_of_a_step_function_are_flagged_and_never_called_stable(kind):
+    forest = RandomForestRegressor(20, random_state=0).fit(FOREST_ROWS, FOREST_ROWS @ [1.0, -2.0, 0.5])
+    f = {
+        "forest": lambda x: forest.predict(x),
+        "rounded": lambda x: np.round(np.tanh(x @ [1.0, -2.0, 0.5]), 2),
+        "labels": lambda x: (x @ [1.0, -2.0, 0.5] > 0).astype(float),
+    }[kind]
+    explainer = tx.TExplainer(f, FOREST_ROWS, attribution="sensitivity", engine="finite-difference")
+    assert "step function" in explainer.engine.at_point.why
+    found = explainer(FOREST_ROWS[:40])
+    zero = np.all(found.values == 0, axis=1)
+    assert zero.mean() > 0.5
+    assert np.all(found.diagnostics.flags[zero] & STEP)
+    assert set(found.diagnostics.verdict[zero]) == {"fragile"}
+    assert all("step function" in reason for reason in found.diagnostics.reason[zero])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.tanh(40 * x[:, 0]),
+        lambda x: np.sin(x[:, 0]).astype(np.float32),
+        lambda x: x[:, 0] * 1e-3 + 1e3,
+        lambda x: np.zeros(len(x)),
+    ],
+)
+def test_smooth_saturated_and_constant_models_are_no_step_functions(f):
+    engine = tx.TExplainer(f, FOREST_ROWS, attribution="sensitivity", engine="finite-difference").engine
+    assert not np.any(engine.at_point.gradient(FOREST_ROWS[:30]).flags & STEP)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import oracles
 import pytest
-from functions import SMOOTH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
 import texplainer as tx
-from texplainer.errors import InputError
-from texplainer.gradients.step_search import smallest_distance
+from texplainer.errors import InputError, ScaleWarning
+from texplainer.gradients.finite_difference.paper import Algorithm1, smallest_distance
 
 FUNCTIONS = {
     "logistic": lambda x: expit(4 * x[:, 0] - 3 * x[:, 1]),
@@ -28,7 +29,7 @@ def test_agrees_with_the_printed_lines(name):
     f = FUNCTIONS[name]
     rng = np.random.default_rng(5)
     background, rows = rng.uniform(size=(60, 3)), rng.uniform(size=(25, 3))
-    explanation = tx.TExplainer(f, background, step="paper", bounds=None)(rows)
+    explanation = tx.TExplainer(f, background, step="paper")(rows)
     assert explanation.attribution == "sensitivity"
     h_min = oracles.smallest_distance(background)
     for i, x in enumerate(rows):
@@ -60,20 +61,28 @@ def test_a_flat_model_runs_to_the_last_iteration():
     assert np.all(explanation.values == 0)
 
 
-def test_the_stencil_stays_in_the_data_unless_told_otherwise():
-    seen = []
-
-    def f(x):
-        seen.append(x.copy())
-        return SMOOTH[10].f(x)
-
+@pytest.mark.parametrize("bounds", ["background", None, (0.2, 0.8)])
+def test_bounds_neither_cut_the_stencil_nor_the_step(bounds):
+    """The cost is that of the full h; a stencil cut short beside the edge would not fit it."""
     rng = np.random.default_rng(5)
-    background = rng.uniform(size=(60, 3))
-    explainer = tx.TExplainer(f, background, step="paper")
-    seen.clear()
-    explainer(background[:10])
-    everything = np.concatenate(seen)
-    assert np.all(everything >= background.min(axis=0)) and np.all(everything <= background.max(axis=0))
+    background, rows = rng.uniform(size=(60, 3)), rng.uniform(size=(10, 3))
+    f = FUNCTIONS["waves"]
+    explanation = tx.TExplainer(f, background, step="paper", bounds=bounds)(rows)
+    np.testing.assert_allclose(explanation.diagnostics.step, explanation.diagnostics.h[:, None].repeat(3, 1))
+    for i, x in enumerate(rows):
+        twin = oracles.centred_differences(lambda v: float(f(v[None])[0]), x, explanation.diagnostics.h[i])
+        np.testing.assert_allclose(explanation.values[i], twin, rtol=1e-9, atol=1e-12)
+
+
+def test_columns_far_from_unit_scale_are_named():
+    rng = np.random.default_rng(5)
+    background = rng.uniform(size=(60, 3)) * [1.0, 5000.0, 1.0]
+    with pytest.warns(ScaleWarning, match="1 of 3 have others, as 'x1' with 4.95e"):
+        tx.TExplainer(FUNCTIONS["logistic"], background, step="paper")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tx.TExplainer(FUNCTIONS["logistic"], background, step="auto")
+        tx.TExplainer(FUNCTIONS["logistic"], rng.normal(size=(200, 3)), step="paper")
 
 
 @settings(max_examples=40, deadline=None)
@@ -85,3 +94,30 @@ def test_smallest_distance_is_that_of_the_full_matrix(rows):
             smallest_distance(rows)
     else:
         assert smallest_distance(rows) == pytest.approx(oracles.smallest_distance(rows))
+
+
+def test_the_constants_of_algorithm_1_are_an_argument():
+    """f = x² + y²: a larger tolerance accepts a larger h; h_max bounds h; capped keeps inside the data."""
+    rows = np.random.default_rng(0).uniform(size=(40, 2))
+
+    def square(table):
+        return (np.asarray(table) ** 2).sum(axis=1)
+
+    def steps(**constants):
+        found = tx.TExplainer(square, rows, step=Algorithm1(**constants))(rows[:5])
+        return found.diagnostics["h"]
+
+    plain = tx.TExplainer(square, rows, step="paper")(rows[:5]).diagnostics["h"]
+    assert np.array_equal(steps(), plain)
+    assert (steps(c=50.0) > plain).all() and (steps(h_max=0.03) <= 0.03).all()
+    asked = []
+
+    def watched(table):
+        asked.append(np.asarray(table))
+        return square(table)
+
+    explainer = tx.TExplainer(watched, rows, step=Algorithm1(capped=True, c=1e6))
+    asked.clear()
+    explainer(rows[:5])
+    seen = np.concatenate(asked)
+    assert (seen >= rows.min(axis=0)).all() and (seen <= rows.max(axis=0)).all()

@@ -15,49 +15,12 @@ import texplainer
 
 pytest.importorskip("numba")
 
-from oracles_trees import hard, smoothed, trees_of
+from oracles_trees import hard, random_rows, random_tree, smoothed, trees_of
 
-from texplainer.gradients.tree_ensemble import Tree, assemble
-from texplainer.gradients.tree_layout import coherent_order
-from texplainer.gradients.tree_smoothing import smooth
-
-GRID = np.array(
-    [-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]
-)  # few thresholds: equal and repeated ones are common
-
-
-def random_tree(rng, features, width, depth, output=0, wild=False):
-    rows = []
-
-    def grow(level):
-        at = len(rows)
-        rows.append(None)
-        if level == 0 or rng.random() < 0.15:
-            rows[at] = (-1, -1, 0, 0.0, False, rng.normal(size=width))
-            return at
-        threshold = rng.choice(GRID) if rng.random() < 0.7 else rng.normal()
-        if wild and rng.random() < 0.1:
-            threshold = rng.choice([-np.inf, np.inf])
-        column, missing = rng.integers(features), rng.random() < 0.5
-        left, right = grow(level - 1), grow(level - 1)
-        rows[at] = (left, right, column, threshold, missing, np.zeros(width))
-        return at
-
-    grow(depth)
-    left, right, column, threshold, missing, value = zip(*rows, strict=True)
-    return Tree(*map(np.array, (left, right, column, threshold, missing)), np.vstack(value), output)
-
-
-def random_rows(rng, rows, features, wild):
-    x = np.where(
-        rng.random((rows, features)) < 0.3,
-        rng.choice(GRID, (rows, features)),
-        rng.normal(size=(rows, features)),
-    )
-    if wild:
-        odd = rng.random((rows, features))
-        x[odd < 0.08], x[(odd > 0.08) & (odd < 0.12)], x[odd > 0.97] = np.nan, np.inf, -np.inf
-    return x
+from texplainer.gradients.trees.ensemble import Tree, assemble
+from texplainer.gradients.trees.layout import coherent_order
+from texplainer.gradients.trees.soft import with_half_widths
+from texplainer.gradients.trees.split import split_between, split_once
 
 
 @st.composite
@@ -82,7 +45,7 @@ def problems(draw):
 def test_equals_leaf_boxes(execution, problem):
     trees, rows, widths, outputs, base = problem
     ensemble = assemble(trees, features=len(widths), base=base, link="identity")
-    value, gradient = smooth(ensemble, widths)(rows, execution=execution)
+    value, gradient = with_half_widths(ensemble, widths)(rows, execution=execution)
     expected, slopes = smoothed(trees, rows, widths, outputs, base)
     scale = 1 + sum(np.abs(tree.value).max() for tree in trees)
     np.testing.assert_allclose(value, expected, rtol=0, atol=1e-13 * scale)
@@ -95,7 +58,7 @@ def test_equals_leaf_boxes(execution, problem):
 def test_without_width_is_the_model(problem):
     trees, rows, widths, outputs, base = problem
     ensemble = assemble(trees, features=len(widths), base=base, link="identity")
-    value, gradient = smooth(ensemble, np.zeros(len(widths)))(rows)
+    value, gradient = with_half_widths(ensemble, np.zeros(len(widths)))(rows)
     np.testing.assert_allclose(value, hard(trees, rows, outputs, base), rtol=0, atol=1e-13)
     assert not gradient.any()
 
@@ -110,14 +73,13 @@ def forest(seed, features=5, trees=20, depth=7, width=1):
 def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
     trees, rng = forest(3, width=width)
     rows = random_rows(rng, 700, 5, wild=True)
-    f = smooth(assemble(trees, features=5, base=np.zeros(width), link="identity"), np.full(5, half))
-    value, gradient = f(rows, execution="scalar", threads=1)
-    assert np.isfinite(value).all() and np.isfinite(gradient).all() and gradient.any()
+    f = with_half_widths(assemble(trees, features=5, base=np.zeros(width), link="identity"), np.full(5, half))
+    found = f.bent(rows, execution="scalar", threads=1)
+    assert all(np.isfinite(one).all() and one.any() for one in found)
 
     def same(rows, at, **how):
-        v, g = f(rows, **how)
-        np.testing.assert_array_equal(v, value[at])
-        np.testing.assert_array_equal(g, gradient[at])
+        for one, expected in zip(f.bent(rows, **how), found, strict=True):
+            np.testing.assert_array_equal(one, expected[at])
 
     everything, shuffled = np.arange(700), rng.permutation(700)
     same(rows, everything, execution="vector", threads=1)
@@ -131,13 +93,53 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
 def test_gradient_is_the_derivative_of_the_smoothed_value():
     trees, rng = forest(4, depth=5)
     rows, widths = rng.normal(size=(6, 5)), np.full(5, 0.7)
-    f = smooth(assemble(trees, features=5, base=[0.0], link="identity"), widths)
+    f = with_half_widths(assemble(trees, features=5, base=[0.0], link="identity"), widths)
     _, gradient = f(rows)
     for j in range(5):
         step = np.zeros(5)
         step[j] = 1e-5
         difference = (f(rows + step)[0] - f(rows - step)[0]) / 2e-5
         np.testing.assert_allclose(gradient[:, j], difference, atol=1e-4)
+
+
+def test_bend_is_the_second_derivative_where_no_feature_comes_twice():
+    rng = np.random.default_rng(9)
+    trees = []
+    while len(trees) < 30:
+        tree = random_tree(rng, 6, 1, 2)
+        asked = tree.column[tree.left >= 0]
+        if len(set(asked)) == len(asked) > 1:
+            trees.append(tree)
+    rows = rng.normal(size=(6, 6))
+    f = with_half_widths(assemble(trees, features=6, base=[0.0], link="identity"), np.full(6, 1.5))
+    for execution in ("scalar", "vector"):
+        bent = f.bent(rows, execution=execution)[2]
+        for j in range(6):
+            step = np.zeros(6)
+            step[j] = 1e-6
+            difference = (f(rows + step)[1][:, j] - f(rows - step)[1][:, j]) / 2e-6
+            np.testing.assert_allclose(bent[:, j], difference, atol=1e-6)
+
+
+@pytest.mark.parametrize("bounded", ["upper", "lower", "both"])
+def test_bend_of_one_split_between_bounds(bounded):
+    """Through Python, one formula at a time: against differences of its own slope."""
+    lower, upper, s = -0.4, 0.7, 1.3
+
+    def split(x):
+        if bounded == "upper":
+            return split_once(0.1, -np.inf, upper, x, 1 / s)
+        if bounded == "lower":
+            right, left, slope, bend = split_once(0.1, np.inf, lower, x, -1 / s)
+            return left, right, slope, -bend
+        return split_between(0.1, lower, upper, x, 1 / s)
+
+    for x in (-0.9, -0.2, 0.05, 0.3, 0.95):
+        left, right, slope, bend = split(x)
+        assert left + right == pytest.approx(1)
+        first = (split(x + 1e-6)[1] - split(x - 1e-6)[1]) / 2e-6 * s
+        second = (split(x + 1e-6)[2] - split(x - 1e-6)[2]) / 2e-6 * s
+        assert slope == pytest.approx(first, abs=1e-6) and bend == pytest.approx(second, abs=1e-6)
 
 
 def test_the_smoothed_value_is_the_mean_over_noise():
@@ -149,8 +151,8 @@ def test_the_smoothed_value_is_the_mean_over_noise():
     noise = np.where(u < 0.5, np.sqrt(2 * u) - 1, 1 - np.sqrt(2 * (1 - u)))
     grid = np.stack(np.meshgrid(noise, noise, indexing="ij"), axis=-1).reshape(-1, 2)
     ensemble = assemble(trees, features=2, base=[0.0], link="identity")
-    mean = smooth(ensemble, np.zeros(2))(x + widths * grid)[0].mean()
-    assert smooth(ensemble, widths)(x)[0][0, 0] == pytest.approx(mean, abs=2e-3)
+    mean = with_half_widths(ensemble, np.zeros(2))(x + widths * grid)[0].mean()
+    assert with_half_widths(ensemble, widths)(x)[0][0, 0] == pytest.approx(mean, abs=2e-3)
 
 
 @pytest.mark.parametrize("execution", ["scalar", "vector"])
@@ -169,7 +171,7 @@ def test_tiny_masses_keep_their_digits(first, execution):
     none = np.zeros(5, int)
     tree = Tree(left, right, none, np.array(threshold[first]), none, np.array(value[first])[:, None])
     ensemble = assemble([tree], features=1, base=[0.0], link="identity")
-    found, gradient = smooth(ensemble, np.ones(1))(np.zeros((1, 1)), execution=execution)
+    found, gradient = with_half_widths(ensemble, np.ones(1))(np.zeros((1, 1)), execution=execution)
     masses = [(1 - t) ** 2 / 2 for t in (near, far)]
     assert found[0, 0] == pytest.approx(1e16 * (masses[0] - masses[1]) + 3e16 * masses[1], rel=1e-7)
     assert gradient[0, 0, 0] == pytest.approx(1e16 * (far - near) + 3e16 * (1 - far), rel=1e-7)
@@ -180,7 +182,7 @@ def test_linear_in_the_leaves_and_blind_to_unused_features():
     rows, widths = rng.normal(size=(40, 6)), np.full(6, 0.5)
 
     def gradient(trees):
-        return smooth(assemble(trees, features=6, base=[0.0], link="identity"), widths)(rows)[1]
+        return with_half_widths(assemble(trees, features=6, base=[0.0], link="identity"), widths)(rows)[1]
 
     np.testing.assert_allclose(gradient(trees), gradient(trees[:7]) + gradient(trees[7:]), atol=1e-12)
     assert not gradient(trees)[:, 5].any()
@@ -211,11 +213,12 @@ def test_compiled_code_is_not_kept_when_a_file_it_draws_on_changes(tmp_path):
     )
     code = """
 import numpy as np
-from texplainer.gradients.tree_ensemble import Tree, assemble
-from texplainer.gradients.tree_smoothing import smooth
+from texplainer.gradients.trees.ensemble import Tree, assemble
+from texplainer.gradients.trees.soft import with_half_widths
+from texplainer.gradients.trees.split import split_between, split_once
 n = np.zeros(3, int)
 tree = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), n, n * 1.0, n, np.array([[0.0], [0.0], [1.0]]))
-f = smooth(assemble([tree], features=1, base=[0.0], link="identity"), np.ones(1))
+f = with_half_widths(assemble([tree], features=1, base=[0.0], link="identity"), np.ones(1))
 print(f(np.zeros((1, 1)), execution="scalar")[0][0, 0])
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
@@ -225,6 +228,6 @@ print(f(np.zeros((1, 1)), execution="scalar")[0][0, 0])
         return float(done.stdout)
 
     assert run() == 0.5
-    formula = tmp_path / "texplainer" / "gradients" / "tree_split.py"
+    formula = tmp_path / "texplainer" / "gradients" / "trees" / "split.py"
     formula.write_text(formula.read_text().replace("0.5 * k * k", "0.25 * k * k"))
     assert run() == 0.25

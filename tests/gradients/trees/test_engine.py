@@ -13,8 +13,11 @@ pytest.importorskip("numba")
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
 
+from texplainer.background.spread import spread
 from texplainer.errors import EngineWarning, InputError
 from texplainer.explainer import TExplainer
+from texplainer.gradients.trees.model import bounds, read
+from texplainer.gradients.trees.width import DEFAULT
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
@@ -25,6 +28,11 @@ TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
 def boosted(y=TWO, **options):
     kind = xgb.XGBRegressor if y is Y else xgb.XGBClassifier
     return kind(n_estimators=30, max_depth=4, n_jobs=1, **options).fit(X, y)
+
+
+def certified(model, background, rows, **options):
+    explainer = TExplainer(model, background, **options)
+    return bounds(read(explainer.predictor, background).at(explainer.engine.width), rows)
 
 
 def slopes_of_smoothed(explainer, rows):
@@ -91,9 +99,10 @@ def test_scalers_in_front_change_nothing():
     direct = TExplainer(plain, scaled).engine.gradient(scaled[:20])
     sigma = X.std(axis=0)[:, None]
     np.testing.assert_allclose(through.values * sigma, direct.values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(through.extras["slope_bound"] * sigma, direct.extras["slope_bound"], rtol=1e-9)
-    bent = through.extras["curvature_bound"] * sigma**2
-    np.testing.assert_allclose(bent, direct.extras["curvature_bound"], rtol=1e-9)
+    np.testing.assert_allclose(through.change, direct.change, rtol=1e-9)
+    (steep, bent), (own_steep, own_bent) = certified(pipe, X, X[:20]), certified(plain, scaled, scaled[:20])
+    np.testing.assert_allclose(steep * sigma, own_steep, rtol=1e-9)
+    np.testing.assert_allclose(bent * sigma**2, own_bent, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", ["probability", "margin"])
@@ -102,14 +111,13 @@ def test_the_certificate_holds(y, scale):
     explainer = TExplainer(boosted(y), X, scale=scale, output="all")
     rows = X[:60]
     found = explainer.engine.gradient(rows)
-    assert (np.abs(found.values) <= found.extras["slope_bound"] * (1 + 1e-9)).all()
+    steep, bent = certified(boosted(y), X, rows, scale=scale, output="all")
+    assert (np.abs(found.values) <= steep * (1 + 1e-9)).all()
     for j in range(X.shape[1]):
         step = np.zeros(X.shape[1])
         step[j] = 1e-5 * X[:, j].std()
         above, below = (explainer.engine.gradient(rows + s).values[:, j] for s in (step, -step))
-        assert (
-            np.abs(above - below) / (2 * step[j]) <= found.extras["curvature_bound"][:, j] * 1.001 + 1e-6
-        ).all()
+        assert (np.abs(above - below) / (2 * step[j]) <= bent[:, j] * 1.001 + 1e-6).all()
 
 
 def test_a_vanishing_gradient_is_flagged_and_widened():
@@ -131,10 +139,10 @@ def test_a_single_leaf_has_no_slope():
 def test_missing_cells_do_not_react():
     holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
     model = lgb.LGBMClassifier(n_estimators=20, verbose=-1).fit(holes, TWO)
-    explanation = TExplainer(model, holes, attribution="sensitivity")(holes[:50])
-    assert explanation.engine == "tree"
-    assert not explanation.values[np.isnan(holes[:50])].any()
-    assert explanation.values.any()
+    engine = TExplainer(model, holes, attribution="sensitivity").engine
+    assert engine.name == "tree"
+    values = engine.gradient(holes[:50]).values
+    assert values.any() and not values[np.isnan(holes[:50])].any()
 
 
 def test_held_out_labels_choose_the_width():
@@ -154,12 +162,12 @@ def test_held_out_labels_choose_the_width():
 def test_a_model_worse_than_a_constant_takes_the_default_width():
     wrong = RNG.permutation(Y)
     engine = TExplainer(boosted(Y), X, validation=(X, wrong)).engine
-    assert engine.width == 0.6 and "no better than a constant" in engine.why
+    assert engine.width == DEFAULT and "no better than a constant" in engine.why
 
 
 def test_the_width_asked_for_is_taken():
     assert TExplainer(boosted(), X, smoothing=0.25).engine.width == 0.25
-    assert TExplainer(boosted(), X).engine.width == 0.6
+    assert TExplainer(boosted(), X).engine.width == DEFAULT
 
 
 def test_without_smoothing_the_point_is_differenced():
@@ -188,16 +196,13 @@ FALLING_BACK = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning:lightgbm", "ignore::UserWarning:xgboost")
 @pytest.mark.parametrize("word", FALLING_BACK)
-def test_what_cannot_be_read_is_differenced_at_the_same_width(word):
+def test_what_cannot_be_read_is_explained_as_a_black_box(word):
     model = FALLING_BACK[word]()
     with pytest.warns(EngineWarning, match=word):
         explainer = TExplainer(model, X)
     assert explainer.engine.name == "finite-difference" and word in explainer.engine.why
     found = explainer.engine.gradient(X[:10])
     assert found.values[:, 0].all()
-    centre = X[:, 0].mean()
-    inside = np.abs(X[:10, 0] - centre) < X[:, 0].std()
-    np.testing.assert_allclose(found.step[inside, 0], 0.6 * X[:, 0].std(), rtol=1e-6)
 
 
 def test_other_models_are_left_to_others():
@@ -219,18 +224,35 @@ def boosted_pipeline():
     return xgb.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
 
 
-@pytest.mark.parametrize("attribution", ["sensitivity", "contribution", "integrated"])
 @pytest.mark.parametrize("scale", ["probability", "margin"])
-def test_attributions_with_their_residual(attribution, scale):
-    explanation = TExplainer(boosted(), X, scale=scale, attribution=attribution)(X[:30])
-    assert explanation.values.shape == (30, 5)
-    residual = explanation.diagnostics["completeness"]
-    expected = explanation.predictions - explanation.base_values - explanation.values.sum(axis=1)
-    np.testing.assert_allclose(np.ravel(residual), np.ravel(expected), atol=1e-12)
-    if attribution == "integrated":
-        assert np.median(np.abs(residual)) < 0.4 * np.std(
-            explanation.predictions
-        )  # the smoothing's own gap included
+def test_shares_sum(scale):
+    explanation = TExplainer(boosted(), X, scale=scale, attribution="shares")(X[:30])
+    change = explanation.predictions - explanation.base_values
+    np.testing.assert_allclose(explanation.values.sum(axis=1), np.ravel(change), atol=1e-5 * np.std(change))
+
+
+@pytest.mark.parametrize("kind", ["boosting", "forest"])
+def test_the_stated_change_is_near_the_measured_one(kind):
+    model = (
+        boosted()
+        if kind == "boosting"
+        else RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, TWO)
+    )
+    explainer = TExplainer(model, X)
+    found, sigma = explainer.engine.gradient(X[:100]), spread(X)
+    rng = np.random.default_rng(1)
+
+    def change(move):
+        moved = explainer.engine.gradient(X[:100] + 0.05 * sigma * move).values
+        return np.linalg.norm((moved - found.values)[:, :, 0] * sigma, axis=1)
+
+    measured = np.median([change(rng.normal(size=X[:100].shape)) for _ in range(16)], axis=0)
+    ratio = found.change[:, 0] / measured
+    assert np.mean((ratio > 0.5) & (ratio < 2)) > 0.8
+    size = np.linalg.norm(found.values[:, :, 0] * sigma, axis=1)
+    stated, measured = found.change[:, 0] / size, measured / size
+    above = stated[measured > np.median(measured)][:, None] > stated[measured <= np.median(measured)]
+    assert above.mean() > 0.85  # the area under the curve
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])

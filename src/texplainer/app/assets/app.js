@@ -34,15 +34,16 @@ TX.explorer = (about) => {
   const kind = Object.fromEntries(about.features.map((feature) => [feature.name, feature]));
   const message = TX.el("div", { class: "message", id: "message", role: "alert" });
   const complain = (error) => { message.textContent = error ? error.message || String(error) : ""; };
-  const outputName = () => { const name = about.outputs[state.output]; return about.scale === "raw" ? name : `${about.scale} of ${/^\d+$/.test(name) ? "class " : ""}${name}`; };
+  const outputName = () => state.answer.quantities[state.output];
   const one = (list) => list[state.output];
-  const items = (answer, cells) => answer.features.map((name, f) => {
-    const value = answer.values[f][state.output] ?? NaN, error = answer.error && answer.attribution === "sensitivity" ? answer.error[f][state.output] : null;
-    const detail = name in cells ? ` = ${TX.number(cells[name])}` : "", shown = name + detail, doubt = Boolean(answer.flags && answer.flags[f]);
-    return { name, detail, feature: name, value, error, doubt, words: `${shown}\nvalue ${TX.number(value, true)}` + (answer.gradient && answer.gradient[f][state.output] !== null ? `\nslope ${TX.number(answer.gradient[f][state.output], true)} per unit` : "") + (doubt ? "\nthe model has a kink, a jump or noise here" : "") };
-  });
+  const items = (answer, reading, cells) => answer.features.map((name, f) => TX.item(reading, f, name, cells[name], {
+    value: reading.values[f][state.output] ?? NaN, error: reading.error ? reading.error[f][state.output] ?? NaN : NaN,
+    slope: reading.gradient ? reading.gradient[f][state.output] ?? NaN : NaN, doubt: Boolean(reading.flags && reading.flags[f]),
+  }));
+  // The reading of an answer that is the explainer's own.
+  const own = (answer) => answer.readings.find((reading) => reading.name === about.attribution) || answer.readings[0];
   const numeric = (list) => list.every((item) => Number.isFinite(item.value));
-  const nothing = (answer) => TX.el("p", { class: "message" }, `No attributions: ${answer.reason || "the row is undefined"}.`);
+  const nothing = (answer) => TX.el("p", { class: "message" }, `No attributions: ${answer.readings[0].reason || "the row is undefined"}.`);
 
   // ---------------------------------------------------------- controls
   const controls = TX.el("div", { class: "controls" });
@@ -77,25 +78,35 @@ TX.explorer = (about) => {
     oninput: () => boxes.forEach(({ feature, box }) => { box.hidden = !feature.name.toLowerCase().includes(search.value.trim().toLowerCase()); }) });
 
   // ---------------------------------------------------------- the answer
-  const figures = TX.el("div", { class: "figures" }), chip = TX.el("span"), speed = TX.el("span", { class: "soft small" });
+  const figures = TX.el("div", { class: "figures" }), speed = TX.el("span", { class: "soft small" });
   const figure = (id, value, words, second) => TX.el("div", { class: "figure" + (second ? " second" : "") }, TX.el("b", { id }, value), TX.el("span", {}, words));
-  const fallHolder = TX.el("div", { id: "bars" });
-  const fall = TX.responsive(fallHolder, (width) => {
-    if (!state.answer) return TX.el("p");
-    const list = items(state.answer, state.cells);
-    if (!numeric(list)) return nothing(state.answer);
-    return TX.waterfall(width, TX.fold(list, 14), { base: one(state.answer.base), prediction: one(state.answer.predictions), shares: about.shares });
-  });
+  // One panel a reading, each under its question.
+  const panels = TX.el("div", { id: "bars", class: "panels" }), drawings = [];
+  const panel = (i) => {
+    const holder = TX.el("div"), verdict = TX.el("span"), means = TX.el("p", { class: "soft small" });
+    const chart = TX.responsive(holder, (width) => {
+      const { answer } = state, reading = answer.readings[i];
+      return TX.drawRow(width, reading, items(answer, reading, state.cells), {
+        base: one(reading.base), prediction: one(answer.predictions), logOdds: answer.log_odds, most: 14,
+      }) || nothing(answer);
+    });
+    const { question } = state.answer.readings[i];
+    return { node: TX.el("section", { class: "reading" }, TX.el("h4", {}, question), verdict, means, holder), redraw: () => {
+      const reading = state.answer.readings[i];
+      TX.verdict(verdict, reading.verdict, reading.wobble ? one(reading.wobble) : null, reading.reason);
+      means.textContent = TX.meaning(reading, state.output);
+      chart.redraw();
+    } };
+  };
   const show = () => {
     const { answer } = state, f = one(answer.predictions), g = answer.surrogate ? one(answer.surrogate) : null;
-    figures.replaceChildren(figure("prediction", TX.number(f), outputName()),
+    figures.replaceChildren(figure("prediction", TX.number(f), outputName() + TX.asProbability(answer, f)),
       figure("surrogate", g === null ? "–" : TX.number(g), `surrogate of row ${state.row}`, true),
-      figure("base", TX.number(one(answer.base)), "mean over the background", true));
-    chip.className = "chip " + answer.verdict;
-    chip.textContent = [answer.verdict, answer.reason].filter(Boolean).join(": ");
+      figure("base", TX.number(one(answer.readings[0].base)), "mean over the background", true));
     speed.textContent = `${answer.milliseconds} ms`;
     complain(answer.notes.join("; "));
-    fall.redraw();
+    while (drawings.length < answer.readings.length) { const made = panel(drawings.length); drawings.push(made); panels.append(made.node); }
+    drawings.forEach((drawing) => drawing.redraw());
   };
   const follow = TX.latest(async () => {
     try {
@@ -123,34 +134,34 @@ TX.explorer = (about) => {
     TX.responsive(holder, draw);
     return box;
   };
-  // Both sides list the same features in the same order, so that the eye can run across.
+  // Both sides list the same features in the same order, so that the eye can run across; on one scale if in one unit.
   const beside = (left, right, cells, otherCells, titles) => {
-    const [a, b] = [items(left, cells), items(right, otherCells)];
+    const [mine, theirs] = [own(left), own(right)];
+    const [a, b] = [items(left, mine, cells), items(right, theirs, otherCells)];
     if (!numeric(a) || !numeric(b)) return [nothing(numeric(a) ? right : left)];
-    const order = TX.fold(a, 13).filter((item) => !item.folded).map((item) => item.feature);
-    return [[a, titles[0]], [b, titles[1]]].map(([list, title]) => {
-      const chosen = order.map((name) => list.find((item) => item.feature === name)).filter(Boolean);
-      return side(title, (width) => TX.bars(width, chosen));
-    });
+    const names = TX.fold(a, 13).filter((item) => !item.folded).map((item) => left.features[item.feature]);
+    const chosen = [[a, left], [b, right]].map(([list, answer]) => names.map((name) => list[answer.features.indexOf(name)]).filter(Boolean));
+    const range = mine.axis[state.output] === theirs.axis[state.output] ? TX.range(chosen.flat()) : null;
+    return chosen.map((list, i) => side(titles[i], (width) => TX.bars(width, list, { range, signed: [mine, theirs][i].signed })));
   };
-  const percent = (share) => `${TX.number(Number((100 * share).toPrecision(2)))} %`;
   const modes = {
     row: ["another row", async () => {
       const other = await TX.ask("row", { row: state.other });
-      note.textContent = `${outputName()}: ${TX.number(one(state.answer.predictions))} here, ${TX.number(one(other.predictions))} in row ${state.other}.`;
+      note.textContent = `${TX.calm(outputName())}: ${TX.number(one(state.answer.predictions))} here, ${TX.number(one(other.predictions))} in row ${state.other}.`;
       return beside(state.answer, other, state.cells, other.cells, ["here", `row ${state.other}`]);
     }],
     explainer: ["another explainer", async () => {
       if (!state.explainer) { note.textContent = "There is no other explainer."; return []; }
       const other = await TX.ask("compare", { cells: state.cells, explainer: state.explainer });
-      note.textContent = "Each side has its own unit: compare order and sign, not length.";
+      const [mine, theirs] = [own(state.answer).axis[state.output], other.readings[0].axis[state.output]];
+      note.textContent = mine === theirs ? mine : `Each side has its own unit: compare order and sign, not length. Left: ${mine}; right: ${theirs}.`;
       return beside(state.answer, other, state.cells, state.cells, [`T-Explainer, ${about.attribution}`, state.explainer]);
     }],
     stability: ["small changes", async () => {
       const found = await TX.ask("stability", { cells: state.cells, share: state.share });
       note.textContent = found.worst === null ? "Some of the changed rows have no attributions."
-        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its spread: the attributions move by ${percent(found.median)} (median), ${percent(found.worst)} at worst. Thin lines: where each bar went.`;
-      const list = items(state.answer, state.cells).map((item, f) => ({ ...item, error: null, low: found.low[f][state.output], high: found.high[f][state.output] }));
+        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its spread: the attributions move by ${TX.percent(found.median)} (median), ${TX.percent(found.worst)} at worst. Thin lines: where each bar went.`;
+      const list = items(state.answer, own(state.answer), state.cells).map((item, f) => ({ ...item, error: null, low: found.low[f][state.output], high: found.high[f][state.output] }));
       if (!numeric(list)) return [nothing(state.answer)];
       return [side("attributions and their reach", (width) => TX.bars(width, [...list].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 13)))];
     }],
@@ -179,7 +190,7 @@ TX.explorer = (about) => {
   const whatIf = TX.card("What if", about.features.length > 12 ? search : null, controls);
   whatIf.querySelector("header").append(TX.el("button", { id: "reset", onclick: () => open(state.row) }, "reset"));
   const predictionCard = TX.card("Prediction", figures, message);
-  predictionCard.querySelector("header").append(chip, speed);
+  predictionCard.querySelector("header").append(speed);
   const compareCard = TX.card("Compare with", note, pair);
   compareCard.querySelector("header").append(TX.el("div", { class: "tabs" }, tabs), ...Object.values(tools));
   const overview = TX.el("div");
@@ -193,7 +204,7 @@ TX.explorer = (about) => {
     } catch (error) { complain(error); load.disabled = false; load.textContent = "try again"; }
   } }, "Explain all rows");
   document.getElementById("page").replaceChildren(top, TX.el("div", { class: "bench" }, whatIf,
-    TX.el("div", { class: "answers" }, predictionCard, TX.card("Attributions", fallHolder), compareCard)),
+    TX.el("div", { class: "answers" }, predictionCard, TX.card("Why", panels), compareCard)),
   TX.el("h2", {}, "All rows"), load, overview, TX.el("h2", {}, "What is explored"), TX.el("pre", { class: "small soft" }, about.words));
   document.title = about.title;
   open(0);

@@ -13,9 +13,9 @@ from typing import Any
 
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
-from texplainer.execution.mappers import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Order, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.work import Parcel, failed, forget, keep, work
+from texplainer.execution.worker import Parcel, explain_kept, failed, forget_parcel, keep_parcel
 
 
 class Carrier(WorkerPlugin):
@@ -27,11 +27,11 @@ class Carrier(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Keep the parcel; called once at every worker."""
-        keep(self.parcel)
+        keep_parcel(self.parcel)
 
     def teardown(self, worker: Any) -> None:
         """Drop the job when the run is over."""
-        forget(self.parcel.name)
+        forget_parcel(self.parcel.name)
 
 
 def on_dask(order: Order, shards: Iterable[Shard]) -> Records:
@@ -50,7 +50,7 @@ def on_dask(order: Order, shards: Iterable[Shard]) -> Records:
             for shard in islice(queue, count):
                 # impure: a shard's file is part of its result, so that a remembered one will not do
                 future = client.submit(
-                    work,
+                    explain_kept,
                     order.parcel.name,
                     shard,
                     pure=False,

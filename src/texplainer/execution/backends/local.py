@@ -1,75 +1,31 @@
-"""Carry shards to workers and their records back, in whatever order they finish.
-
-A mapper is one function `(Order, shards) -> records`. `find` looks it up by the word or the object the
-user gave as `on`; Dask, Ray and Spark have a file each. Every mapper ships the parcel once per worker and
-keeps only a few shards in flight.
-"""
+"""Shards carried out on this machine: one after the other, or in worker processes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
-from dataclasses import dataclass
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from texplainer.errors import InputError
+from texplainer.execution.backends.table import Backend, Order, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.sources import Stream
-from texplainer.execution.work import Job, Parcel, Record, explain_shard, failed, keep, work
-from texplainer.lifeline import end_with
-
-
-@dataclass(frozen=True)
-class Order:
-    """A job to be carried out somewhere."""
-
-    on: Any
-    job: Job
-    parcel: Parcel
-    workers: int
-
-
-Records = Generator[Record, None, None]
-Map = Callable[[Order, Iterable[Shard]], Records]
-
-
-@dataclass(frozen=True)
-class Backend:
-    """Where shards can be explained.
-
-    `count` gives the number of workers there (the user's wish or None in); `ships` is False where the
-    explainer stays in this process.
-    """
-
-    map: Map
-    count: Callable[[Any, int | None], int]
-    ships: bool = True
-
-
-def find(on: Any) -> Backend:
-    """Look up the backend of a word, an address or a client object."""
-    key = on.split(":")[0].split("[")[0] if isinstance(on, str) else type(on).__module__.split(".")[0]
-    if key not in BACKENDS:
-        raise InputError(
-            f"on={on!r} is unknown; expected 'serial', 'processes', 'dask', 'ray', 'spark', the address of "
-            "a scheduler (tcp://, ray://, spark://), a dask.distributed.Client or a SparkSession."
-        )
-    module, _, extra = BACKENDS[key].partition("/")
-    try:
-        return import_module(module).BACKEND if extra else HERE[module]
-    except ImportError as error:
-        raise InputError(
-            f"on={on!r} needs a library that is not installed ({error}); pip install 'texplainer[{extra}]'."
-        ) from error
+from texplainer.execution.worker import (
+    Parcel,
+    ShardRecord,
+    explain_kept,
+    explain_shard,
+    failed,
+    keep_parcel,
+)
+from texplainer.files.parquet_rows import RowStream
+from texplainer.support.parent_watch import end_with
 
 
 def serial(order: Order, shards: Iterable[Shard]) -> Records:
     """One shard after the other, here."""
-    stream = Stream(order.job.source)
+    stream = RowStream(order.job.source)
     for shard in shards:
         yield explain_shard(order.job, stream, shard)
 
@@ -93,9 +49,9 @@ def processes(order: Order, shards: Iterable[Shard]) -> Records:
             yield _alone(order, shard)
 
 
-def _flow(pool: _Pool, queue: Iterator[Shard], flying: dict[int, Shard], most: int) -> Iterator[Record]:
+def _flow(pool: _Pool, queue: Iterator[Shard], flying: dict[int, Shard], most: int) -> Iterator[ShardRecord]:
     """Keep `most` shards in the pool; `flying` holds those that gave no record yet."""
-    futures: set[Future[Record]] = set()
+    futures: set[Future[ShardRecord]] = set()
     while True:
         for shard in islice(queue, most - len(futures)):
             flying[shard.index] = shard
@@ -109,7 +65,7 @@ def _flow(pool: _Pool, queue: Iterator[Shard], flying: dict[int, Shard], most: i
             yield record
 
 
-def _alone(order: Order, shard: Shard) -> Record:
+def _alone(order: Order, shard: Shard) -> ShardRecord:
     error: BaseException = RuntimeError("not tried")
     for _ in range(order.job.retries + 1):
         with closing(_Pool(order, 1)) as pool:
@@ -130,19 +86,19 @@ class _Pool:
         self.name = order.parcel.name
         self.broken = BrokenProcessPool
         self.executor = ProcessPoolExecutor(
-            workers, initializer=receive, initargs=(order.parcel, os.getpid())
+            workers, initializer=keep_in_worker, initargs=(order.parcel, os.getpid())
         )
 
-    def submit(self, shard: Shard) -> Future[Record]:
-        return self.executor.submit(work, self.name, shard)
+    def submit(self, shard: Shard) -> Future[ShardRecord]:
+        return self.executor.submit(explain_kept, self.name, shard)
 
     def close(self) -> None:
         self.executor.shutdown(wait=True, kill_workers=True)
 
 
-def receive(parcel: Parcel, parent: int) -> None:
+def keep_in_worker(parcel: Parcel, parent: int) -> None:
     """Keep the parcel at a new worker, which ends when its driver is gone, however that ended."""
-    keep(parcel)
+    keep_parcel(parcel)
     end_with(parent)
 
 
@@ -152,17 +108,5 @@ def _cores(on: Any, wish: int | None) -> int:
     return wish or joblib.cpu_count()
 
 
-HERE = {"serial": Backend(serial, lambda on, wish: 1, ships=False), "processes": Backend(processes, _cores)}
-#: the word, scheme of an address or library of an object -> module / the extra that installs it
-BACKENDS = {
-    "serial": "serial",
-    "processes": "processes",
-    "dask": "texplainer.execution.dask/dask",
-    "distributed": "texplainer.execution.dask/dask",
-    "tcp": "texplainer.execution.dask/dask",
-    "tls": "texplainer.execution.dask/dask",
-    "ray": "texplainer.execution.ray/ray",
-    "spark": "texplainer.execution.spark/spark",
-    "local": "texplainer.execution.spark/spark",
-    "pyspark": "texplainer.execution.spark/spark",
-}
+SERIAL = Backend(serial, lambda on, wish: 1, ships=False)
+PROCESSES = Backend(processes, _cores)

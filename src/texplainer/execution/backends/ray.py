@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
-import ray
-from ray.exceptions import RayError
-
-from texplainer.execution.mappers import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Order, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.work import Parcel, Record, failed, keep, work
+from texplainer.execution.worker import Parcel, ShardRecord, explain_kept, failed, keep_parcel
+
+ray: Any = import_module("ray")  # type checkers take `import ray` for this very file
 
 
 class Worker:
@@ -24,11 +24,11 @@ class Worker:
 
     def __init__(self, parcel: Parcel) -> None:
         self.name = parcel.name
-        keep(parcel)
+        keep_parcel(parcel)
 
-    def explain(self, shard: Shard) -> Record:
+    def explain(self, shard: Shard) -> ShardRecord:
         """Explain one shard."""
-        return work(self.name, shard)
+        return explain_kept(self.name, shard)
 
 
 def on_ray(order: Order, shards: Iterable[Shard]) -> Records:
@@ -55,7 +55,7 @@ def on_ray(order: Order, shards: Iterable[Shard]) -> Records:
                 one, shard = flying.pop(reference)
                 try:
                     record = ray.get(reference)
-                except RayError as error:
+                except ray.exceptions.RayError as error:
                     record = failed(shard, error, order.job.retries + 1)
                 yield record
                 send(one, 1)

@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from texplainer.execution.mappers import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Order, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.work import Record, failed, keep, work
+from texplainer.execution.worker import ShardRecord, explain_kept, failed, keep_parcel
 
 WAVES = 2
 
@@ -36,7 +36,7 @@ def on_spark(order: Order, shards: Iterable[Shard]) -> Records:
         stack.callback(parcel.destroy)
         pool = stack.enter_context(ThreadPoolExecutor(WAVES))
         stack.callback(session.sparkContext.cancelAllJobs)
-        flying: set[Future[list[Record]]] = set()
+        flying: set[Future[list[ShardRecord]]] = set()
         while True:
             while len(flying) < WAVES and (wave := list(islice(queue, order.workers))):
                 flying.add(pool.submit(_wave, session, parcel, wave, order.job.retries))
@@ -47,12 +47,12 @@ def on_spark(order: Order, shards: Iterable[Shard]) -> Records:
                 yield from future.result()
 
 
-def _wave(session: SparkSession, parcel: Any, wave: list[Shard], retries: int) -> list[Record]:
+def _wave(session: SparkSession, parcel: Any, wave: list[Shard], retries: int) -> list[ShardRecord]:
     """Run one Spark job; if Spark gives it up, its shards are tried one by one, then recorded as failed."""
     try:
         places = session.range(0, len(wave), 1, len(wave))  # one row in each of as many partitions
         found = places.mapInArrow(_at_worker(parcel, wave), "record string").collect()
-        return [Record(**json.loads(row.record)) for row in found]
+        return [ShardRecord(**json.loads(row.record)) for row in found]
     except Exception as error:
         if len(wave) > 1:
             return [record for shard in wave for record in _wave(session, parcel, [shard], retries)]
@@ -63,10 +63,10 @@ def _wave(session: SparkSession, parcel: Any, wave: list[Shard], retries: int) -
 
 def _at_worker(parcel: Any, wave: list[Shard]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def explain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep(parcel.value)
+        keep_parcel(parcel.value)
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                record = work(parcel.value.name, wave[place])
+                record = explain_kept(parcel.value.name, wave[place])
                 yield pa.RecordBatch.from_pydict({"record": [json.dumps(asdict(record))]})
 
     return explain

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from texplainer import containers
 from texplainer.errors import InputError
+from texplainer.files.loaders import zip_safety
+from texplainer.files.loaders.tree_safety import check_boosters
+from texplainer.files.loaders.trial import try_in_child
 
 _KERNELS = (
     "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product "
@@ -40,29 +42,35 @@ ALLOWED = frozenset(
         *(f"xgboost.sklearn.XGBRF{kind}" for kind in ("Classifier", "Regressor")),
     ]
 )
+#: libraries whose own readers, in machine code, meet bytes of the file; all else is read by numpy and JSON
+_COMPILED = ("xgboost.", "lightgbm.")
 #: attributes through which an ensemble hands its own, already checked rows to a part
 _HANDED_DOWN = frozenset({"estimators_", "estimator_", "tree_", "_predictors"})
 
 
-def load(path: Path, trust: Sequence[str] = ()) -> Any:
+def load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
     """Read a model; `trust` names further types the user answers for."""
     import skops.io
 
-    containers.check(path)
+    zip_safety.check_archive(path)
     try:
-        unknown = sorted(set(skops.io.get_untrusted_types(file=path)) - ALLOWED - set(trust))
+        types = set(skops.io.get_untrusted_types(file=path))
     except Exception as error:
         raise InputError(f"{path} is no skops file, or is damaged ({error}).") from error
+    unknown = sorted(types - ALLOWED - set(trust))
     if unknown:
         raise InputError(
             f"{path} holds types that are not on the list of safe ones: {', '.join(unknown)}. If you trust "
             f"its author, allow each by name: {' '.join(f'--trust {name}' for name in unknown)}."
         )
+    if any(name.startswith(_COMPILED) for name in types):
+        try_in_child(path, "skops")
     try:
         model = skops.io.load(path, trusted=sorted(ALLOWED | set(trust)))
     except Exception as error:
         raise InputError(f"{path} cannot be read as a skops file ({error}).") from error
     check_trees(path, model)
+    check_boosters(path, model)
     return model
 
 

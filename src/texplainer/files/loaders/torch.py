@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from texplainer import containers
 from texplainer.errors import InputError
+from texplainer.files.loaders import zip_safety
+from texplainer.files.paths import first_line
 
 #: entries below the archive's root folder that torch.export.save writes for a program of tensors
 _ENTRIES = re.compile(
@@ -40,13 +41,15 @@ def load_program(path: Path) -> Any:
     """Read a torch.export archive (.pt2) as a module."""
     import torch
 
-    containers.check(path)
+    zip_safety.check_archive(path)
     _check_program(path)
     try:
         with _weights_only():
             program = torch.export.load(path).module()
     except Exception as error:
-        raise InputError(f"{path} is no exported program of this torch, or is damaged ({error}).") from error
+        raise InputError(
+            f"{path} is no exported program of this torch, or is damaged ({first_line(error)})."
+        ) from error
     return _frozen(torch, program)
 
 
@@ -54,7 +57,7 @@ def load_state(path: Path, module: Any) -> Any:
     """Read weights (a state dict) into the module that `module()` makes."""
     import torch
 
-    containers.check(path)
+    zip_safety.check_archive(path)
     network = module()
     if not isinstance(network, torch.nn.Module):
         raise InputError(f"the named module gave a {type(network).__name__}; expected a torch.nn.Module.")
@@ -64,7 +67,7 @@ def load_state(path: Path, module: Any) -> Any:
         network.load_state_dict(state)
     except Exception as error:
         raise InputError(
-            f"{path} does not hold the weights of {type(network).__name__} ({error})."
+            f"{path} does not hold the weights of {type(network).__name__} ({first_line(error)})."
         ) from error
     return network.eval()
 
@@ -105,7 +108,7 @@ def _check_program(path: Path) -> None:
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is no exported program, or is damaged ({error}).") from error
+        raise InputError(f"{path} is no exported program, or is damaged ({first_line(error)}).") from error
 
 
 def _check_json(path: Path, node: Any, key: str = "") -> None:

@@ -11,7 +11,7 @@ _INTEGERS = {"i": 1, "U": 1, "I": 2, "l": 4, "L": 8}
 MOST_DEPTH = 100
 
 
-def check(content: bytes) -> None:
+def check_ubjson(content: bytes) -> None:
     """Raise ValueError unless the bytes are one whole UBJSON value and nothing else."""
     end = _value(content, 1, _marker(content, 0), 0)
     if end != len(content):

@@ -2,7 +2,7 @@
 
 npz, skops and torch files are zip archives. An archive can name files outside its folder, hold one
 name twice (so that two readers see two contents), share its bytes between entries or unpack to a
-thousand times its size. All this is told by its directory, which `check` reads.
+thousand times its size. All this is told by its directory, which `check_archive` reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FREE_BYTES = 64 * 2**20
 MOST_ENTRIES = 100_000
 
 
-def check(path: Path) -> None:
+def check_archive(path: Path) -> None:
     """Refuse an archive that is damaged or could do harm when it is unpacked."""
     size = path.stat().st_size
     try:

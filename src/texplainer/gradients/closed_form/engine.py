@@ -7,15 +7,14 @@ model is not what its type promises, and another engine takes over.
 
 from __future__ import annotations
 
-from texplainer.gradients import Engine, Settings, Unsupported, reverse
-from texplainer.gradients.closed_form_models import formula
-from texplainer.gradients.transformers import chain
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.errors import Unsupported
+from texplainer.gradients import maps
+from texplainer.gradients.closed_form.models import formula
+from texplainer.gradients.engine import Engine, Settings
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 TOLERANCE = 1e-6  # between the formula's values and the model's, relative to the largest
-#: libsvm finds even two coupled probabilities by an iteration it stops early, on its way to Platt's sigmoid
-PLATT, PLATT_TOLERANCE = ("SVC", "NuSVC"), 1e-2
 
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
@@ -29,13 +28,11 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         raise Unsupported(
             f"the {type(predictor.model).__name__} has no closed form on the {predictor.scale} scale."
         )
-    platt = predictor.scale == "probability" and type(chain(predictor.model)[1]).__name__ in PLATT
-    what = "Platt's sigmoid, which libsvm reaches to 0.5%" if platt else "the model's own formula"
-    return reverse.engine(
+    return maps.checked_engine(
         scales[predictor.scale],
         "closed-form",
-        f"{what}, differentiated exactly",
+        "the model's own formula, differentiated exactly",
         predictor,
         background,
-        PLATT_TOLERANCE if platt else TOLERANCE,
+        TOLERANCE,
     )

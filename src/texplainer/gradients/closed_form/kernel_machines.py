@@ -11,17 +11,21 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import erf
 
-from texplainer.gradients import Unsupported, kernels, links
-from texplainer.gradients.kernels import dense
+from texplainer.errors import Unsupported
+from texplainer.gradients import links
+from texplainer.gradients.closed_form import kernels
+from texplainer.gradients.closed_form.kernels import dense
 from texplainer.gradients.transformers import Map, Pullback, affine, compose
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 #: scale -> map of all outputs
 Scales = dict[str, Map]
 
 
 def _machine_kernel(model: Any) -> Map:
-    return kernels.named(model.kernel, dense(model.support_vectors_), model._gamma, model.degree, model.coef0)
+    return kernels.kernel_named(
+        model.kernel, dense(model.support_vectors_), model._gamma, model.degree, model.coef0
+    )
 
 
 def vector_regressor(model: Any) -> Scales:
@@ -30,19 +34,26 @@ def vector_regressor(model: Any) -> Scales:
 
 
 def vector_classifier(model: Any) -> Scales:
-    """One decision for two classes, one for each pair of more; Platt's sigmoid for two."""
+    """One decision for two classes, one for each pair of more."""
     weights, classes = dense(model.dual_coef_), len(model.classes_)
     kernel = _machine_kernel(model)
     if classes == 2:
         scores = compose(kernel, affine(weights.T, model.intercept_))
-        scales = {"margin": compose(scores, links.two_sided)}
-        if len(getattr(model, "_probA", ())):
-            platt = affine(-model._probA[:, None], model._probB)
-            scales["probability"] = compose(scores, platt, links.sigmoid, links.pair)
-        return scales
-    scores = compose(kernel, affine(_pairwise(weights, model.n_support_), model.intercept_))
-    shared = compose(scores, _one_against_rest(classes))
-    return {"margin": shared if model.decision_function_shape == "ovr" else scores}
+        return _decisions(model, compose(scores, links.two_sided))
+    if model.decision_function_shape == "ovr":
+        raise Unsupported(
+            "with several classes its decisions count votes, which jump; "
+            "decision_function_shape='ovo' has a formula."
+        )
+    return _decisions(model, compose(kernel, affine(_pairwise(weights, model.n_support_), model.intercept_)))
+
+
+def _decisions(model: Any, scores: Map) -> Scales:
+    """Decisions are the margin of a machine without probabilities.
+
+    Platt's probabilities are no formula: libsvm finds even two of them by an iteration that it stops early.
+    """
+    return {"raw": scores} if model.probability is True else {"raw": scores, "margin": scores}
 
 
 def _pairwise(weights: Array, sizes: Array) -> Array:
@@ -58,26 +69,10 @@ def _pairwise(weights: Array, sizes: Array) -> Array:
     return np.stack(columns, axis=1)
 
 
-def _one_against_rest(classes: int) -> Map:
-    """Votes plus a bounded share of the summed confidences; votes are locally constant."""
-    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
-    signs = np.zeros((len(pairs), classes))
-    for k, (i, j) in enumerate(pairs):
-        signs[k, i], signs[k, j] = 1.0, -1.0
-
-    def forward(decisions: Array) -> tuple[Array, Pullback]:
-        votes = (decisions >= 0) @ np.maximum(signs, 0) + (decisions < 0) @ np.maximum(-signs, 0)
-        total = decisions @ signs
-        width = np.abs(total) + 1
-        return votes + total / (3 * width), lambda d: (d / (3 * width**2)) @ signs.T
-
-    return forward
-
-
 def kernel_ridge(model: Any) -> Scales:
     """Kernel ridge regression."""
     points = dense(model.X_fit_)
-    kernel = kernels.named(model.kernel, points, model.gamma, model.degree, model.coef0)
+    kernel = kernels.kernel_named(model.kernel, points, model.gamma, model.degree, model.coef0)
     return {"raw": compose(kernel, affine(model.dual_coef_.reshape(len(points), -1)))}
 
 

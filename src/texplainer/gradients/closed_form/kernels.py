@@ -17,9 +17,9 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma as gamma_function
 from scipy.special import kv
 
-from texplainer.gradients import Unsupported
+from texplainer.errors import Unsupported
 from texplainer.gradients.transformers import Map, Pullback, from_sklearn
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
 def radial(points: Array, scale: Array | float, profile: Callable[[Array], tuple[Array, Array]]) -> Map:
@@ -39,7 +39,7 @@ def radial(points: Array, scale: Array | float, profile: Callable[[Array], tuple
     return forward
 
 
-def inner(points: Array, profile: Callable[[Array], tuple[Array, Array]]) -> Map:
+def inner_product_map(points: Array, profile: Callable[[Array], tuple[Array, Array]]) -> Map:
     """Map by a function of the inner product x·y; the profile returns (k, derivative)."""
 
     def forward(rows: Array) -> tuple[Array, Pullback]:
@@ -72,7 +72,7 @@ def dense(array: Any) -> Array:
     return np.asarray(array, dtype=float)
 
 
-def named(kernel: Any, points: Array, rate: float | None, degree: float, shift: float) -> Map:
+def kernel_named(kernel: Any, points: Array, rate: float | None, degree: float, shift: float) -> Map:
     """Give one of scikit-learn's pairwise kernels by its name (SVMs, kernel ridge)."""
     if not isinstance(kernel, str) or kernel not in NAMED:
         raise Unsupported(f"the kernel {kernel!r} has no derivative in the table ({', '.join(NAMED)}).")
@@ -80,7 +80,7 @@ def named(kernel: Any, points: Array, rate: float | None, degree: float, shift: 
 
 
 def _linear(points: Array, rate: float, degree: float, shift: float) -> Map:
-    return inner(points, lambda s: (s, np.ones_like(s)))
+    return inner_product_map(points, lambda s: (s, np.ones_like(s)))
 
 
 def _rbf(points: Array, rate: float, degree: float, shift: float) -> Map:
@@ -92,11 +92,11 @@ def _polynomial(points: Array, rate: float, degree: float, shift: float) -> Map:
         base = rate * s + shift
         return base**degree, degree * rate * base ** (degree - 1)
 
-    return inner(points, profile)
+    return inner_product_map(points, profile)
 
 
 def _sigmoid(points: Array, rate: float, degree: float, shift: float) -> Map:
-    return inner(points, lambda s: (t := np.tanh(rate * s + shift), rate * (1 - t**2)))
+    return inner_product_map(points, lambda s: (t := np.tanh(rate * s + shift), rate * (1 - t**2)))
 
 
 def _laplacian(points: Array, rate: float, degree: float, shift: float) -> Map:
@@ -200,7 +200,7 @@ def _matern(kernel: Any, points: Array) -> Map:
 
 
 def _dot(kernel: Any, points: Array) -> Map:
-    return inner(points, lambda s: (s + kernel.sigma_0**2, np.ones_like(s)))
+    return inner_product_map(points, lambda s: (s + kernel.sigma_0**2, np.ones_like(s)))
 
 
 PARTS: dict[str, Callable[[Any, Array], Map]] = {

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from texplainer.gradients import Unsupported, links
-from texplainer.gradients import closed_form_kernels as machines
-from texplainer.gradients.closed_form_kernels import Scales
-from texplainer.gradients.kernels import dense
-from texplainer.gradients.layers import ACTIVATIONS, network
+from texplainer.errors import Unsupported
+from texplainer.gradients import links
+from texplainer.gradients.closed_form import ensembles
+from texplainer.gradients.closed_form import kernel_machines as machines
+from texplainer.gradients.closed_form.kernel_machines import Scales
+from texplainer.gradients.closed_form.kernels import dense
+from texplainer.gradients.closed_form.networks import perceptron_map
 from texplainer.gradients.transformers import Map, Pullback, affine, chain, compose, elementwise, from_sklearn
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
 def formula(model: Any) -> Scales:
@@ -31,15 +33,16 @@ def formula(model: Any) -> Scales:
     return {scale: compose(before, after) for scale, after in make(last).items()}
 
 
-def _by_scores(scores: Map, columns: int, has_decision: bool) -> Scales:
+def _by_scores(scores: Map, columns: int) -> Scales:
     """Probabilities by the logistic link of one score, or the softmax of several."""
     if columns == 1:
-        return {
-            "margin": compose(scores, links.two_sided),
-            "probability": compose(scores, links.sigmoid, links.pair),
-        }
-    margin = scores if has_decision else compose(scores, links.softmax_log_odds)
-    return {"margin": margin, "probability": compose(scores, links.softmax)}
+        margin = compose(scores, links.two_sided)
+        return {"margin": margin, "raw": margin, "probability": compose(scores, links.sigmoid, links.pair)}
+    return {
+        "margin": compose(scores, links.softmax_link),
+        "raw": scores,
+        "probability": compose(scores, links.softmax),
+    }
 
 
 # ---------------------------------------------------------------- linear models
@@ -64,44 +67,37 @@ def _tweedie(model: Any) -> Scales:
 
 
 def _logistic(model: Any) -> Scales:
-    return _by_scores(*_plane(model), has_decision=True)
+    return _by_scores(*_plane(model))
 
 
 def _linear_classifier(model: Any) -> Scales:
     scores, columns = _plane(model)
-    return {"margin": compose(scores, links.two_sided) if columns == 1 else scores}
+    margin = compose(scores, links.two_sided) if columns == 1 else scores
+    return {"margin": margin, "raw": margin}
 
 
 def _stochastic_classifier(model: Any) -> Scales:
     scores, columns = _plane(model)
     scales = _linear_classifier(model)
-    if model.loss == "log_loss":
-        rest = (links.pair,) if columns == 1 else (links.normalise,)
-        scales["probability"] = compose(scores, links.sigmoid, *rest)
-    return scales
+    if model.loss != "log_loss":
+        return scales
+    if columns == 1:
+        return _by_scores(scores, 1)
+    return _by_scores(compose(scores, links.log_sigmoid), columns) | {"raw": scores}
 
 
 # ---------------------------------------------------------------- networks
 
 
-def _layers(model: Any) -> Map:
-    """All layers up to the last one's scores."""
-    if model.activation not in ACTIVATIONS:
-        raise Unsupported(f"the activation {model.activation!r} has no derivative in the table.")
-    return network(model.coefs_, model.intercepts_, ACTIVATIONS[model.activation])
-
-
 def _network_classifier(model: Any) -> Scales:
-    scores = _layers(model)
-    if model.out_activation_ == "softmax":
-        return _by_scores(scores, model.n_outputs_, has_decision=False)
-    if model.n_outputs_ == 1:
-        return _by_scores(scores, 1, has_decision=False)
-    return {"margin": scores, "probability": compose(scores, links.sigmoid)}  # several labels
+    scores = perceptron_map(model)
+    if model.out_activation_ == "softmax" or model.n_outputs_ == 1:
+        return _by_scores(scores, model.n_outputs_)
+    return {"margin": scores, "raw": scores, "probability": compose(scores, links.sigmoid)}  # several labels
 
 
 def _network_regressor(model: Any) -> Scales:
-    scores = _layers(model)
+    scores = perceptron_map(model)
     return {"raw": compose(scores, links.exponential) if model.out_activation_ == "exp" else scores}
 
 
@@ -141,8 +137,9 @@ def _counting_bayes(model: Any) -> Scales:
 def _of_likelihoods(scores: Map, model: Any) -> Scales:
     if len(model.classes_) == 2:
         ratio = compose(scores, affine(np.array([[-1.0], [1.0]])))
-        return _by_scores(ratio, 1, has_decision=True)
-    return _by_scores(scores, len(model.classes_), hasattr(model, "decision_function"))
+        raw = compose(ratio, links.two_sided) if hasattr(model, "decision_function") else scores
+        return _by_scores(ratio, 1) | {"raw": raw}
+    return _by_scores(scores, len(model.classes_))
 
 
 # ---------------------------------------------------------------- calibration
@@ -163,7 +160,7 @@ def _calibrated(model: Any) -> Scales:
 
 def _calibrated_fold(fold: Any) -> Map:
     inner = formula(fold.estimator)
-    scores = inner["margin" if hasattr(fold.estimator, "decision_function") else "probability"]
+    scores = inner["raw" if hasattr(fold.estimator, "decision_function") else "probability"]
     slopes = np.array([c.a_ for c in fold.calibrators])
     offsets = np.array([c.b_ for c in fold.calibrators])
     last = links.normalise
@@ -175,6 +172,10 @@ def _calibrated_fold(fold: Any) -> Map:
         return p, -slopes * p * (1 - p)
 
     return compose(scores, elementwise(platt), last)
+
+
+def _made_of(read: Callable[[Any, Callable[[Any], Scales]], Scales]) -> Callable[[Any], Scales]:
+    return lambda model: read(model, formula)
 
 
 _LINEAR_REGRESSORS = (
@@ -227,4 +228,9 @@ MODELS: dict[str, Callable[[Any], Scales]] = {
     **dict.fromkeys(("MultinomialNB", "ComplementNB"), _counting_bayes),
     "QuadraticDiscriminantAnalysis": _quadratic_discriminant,
     "CalibratedClassifierCV": _calibrated,
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _made_of(ensembles.bagging)),
+    **dict.fromkeys(("VotingClassifier", "VotingRegressor"), _made_of(ensembles.voting)),
+    **dict.fromkeys(("StackingClassifier", "StackingRegressor"), _made_of(ensembles.stacking)),
+    "OneVsRestClassifier": _made_of(ensembles.one_against_rest),
+    "TransformedTargetRegressor": _made_of(ensembles.transformed_target),
 }

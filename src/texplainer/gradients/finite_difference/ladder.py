@@ -1,91 +1,65 @@
-"""How the displacement h is found.
+"""The derivative at a point, by centred differences whose displacement h is found on a ladder.
 
-`auto`: a ladder of shrinking steps for every row and feature. The centred difference errs by
-h²M/6 through truncation and by eps/h through the model's rounding; going down the ladder, the
-change between two rungs measures the first and eps/h bounds the second. The rung with the smallest
-sum wins, and the sum is the error bound (the balance of Gill, Murray, Saunders & Wright 1983, with
-the noise level of Moré & Wild 2011).
+A ladder of shrinking steps for every row and feature. The centred difference errs by h²M/6 through
+truncation and by eps/h through the model's rounding; going down the ladder, the change between two rungs
+measures the first and eps/h bounds the second. The rung with the smallest sum wins, and the sum is the error
+bound (the balance of Gill, Murray, Saunders & Wright 1983, with the noise level of Moré & Wild 2011).
 
-`paper`: Algorithm 1 of the T-Explainer paper, line by line, for all rows at once.
+The derivative of a step function is 0 almost everywhere and means nothing. Whether the model is one is seen
+on background rows (`noise.is_step_function`); zeros are then flagged STEP.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
-from scipy.special import factorial
 
-from texplainer.errors import InputError
-from texplainer.gradients import JUMP, KINK, NOISY, Gradient, Settings
-from texplainer.gradients.finite_difference import Stencil, differences, entries, evaluate, place
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
-from texplainer.spreads import spread
+from texplainer.background.spread import spread
+from texplainer.gradients.engine import JUMP, KINK, NOISY, STEP, Gradient, Settings
+from texplainer.gradients.finite_difference.noise import Noise, is_step_function, noise_of
+from texplainer.gradients.finite_difference.stencil import Stencil, entries, evaluate_stencil, place
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 GradientFunction = Callable[[Array], Gradient]
 
 #: rungs in units of a feature's spread, by the model's float width
 LADDERS = {8: (1e-2, 1e-3, 1e-4, 1e-5), 4: (3e-3, 1e-3, 3e-4)}
+LOUD_LADDER = (0.3, 0.1, 0.03, 0.01)  # where the noise is above LOUD of the outputs' spread
+LOUD = 1e-5
 TOLERANCE = {8: 1e-7, 4: 1e-4}
-
-# Algorithm 1's constants
-C, H_MAX, MAX_ITERATIONS = 0.5, 1.0, 50
-MOST_DISTANCE_ROWS = 20_000
-
-
-# ---------------------------------------------------------------- the ladder
 
 
 def ladder(predictor: Predictor, background: Array, settings: Settings) -> tuple[GradientFunction, str]:
     """The noise-aware ladder, `step="auto"`."""
     sigma = spread(background)
-    noise = noise_level(predictor, background, sigma)
-    gradient = partial(_climb, predictor, settings, sigma, noise)
-    return gradient, "centred differences on a noise-aware ladder of steps"
+    noise = noise_of(predictor, background, sigma)
+    stepped = is_step_function(predictor, background, sigma)
+    gradient = partial(_climb, predictor, settings, sigma, noise, stepped)
+    why = "centred differences on a noise-aware ladder of steps"
+    if stepped:
+        why += "; the model is a step function, so its derivative is 0 almost everywhere"
+    return gradient, why
 
 
-def noise_level(predictor: Predictor, background: Array, sigma: Array) -> float:
-    """Absolute rounding noise of f: that of its float width, or what ECnoise sees if that is more.
-
-    ECnoise (Moré & Wild 2011): differences of order k of equally spaced values annihilate the smooth
-    part of f and leave its noise, magnified by a known factor.
-    """
-    sample = background[np.all(np.isfinite(background), axis=1)]
-    if not len(sample):
-        return 0.0
-    typical = float(np.median(np.abs(predictor(sample[:: max(1, len(sample) // 64)][:64]))))
-    centre = sample[len(sample) // 2]
-    # a fixed direction with irrational ratios, so that no two coordinates move in step
-    direction = np.where(predictor.schema.numeric, np.cos(np.sqrt(2) * np.arange(1, len(sigma) + 1)), 0.0)
-    length = max(64 * predictor.unit, 1e-12)
-    table = predictor(centre + np.arange(7)[:, None] * length * sigma * direction)  # (7, outputs)
-    levels = []
-    for k in range(1, 7):
-        table = np.diff(table, axis=0)
-        gamma = factorial(k) ** 2 / factorial(2 * k)
-        levels.append(np.sqrt(gamma * np.mean(table**2)))
-    settled = [b for a, b in pairwise(levels) if max(a, b) <= 4 * min(a, b)]
-    estimate = float(settled[0]) if settled and np.isfinite(settled[0]) else 0.0
-    floor = 2 * predictor.unit * typical if np.isfinite(typical) else 0.0
-    return max(floor, min(estimate, 1e4 * floor))  # a kink under the probe must not pass for noise
-
-
-def _climb(predictor: Predictor, settings: Settings, sigma: Array, noise: float, rows: Array) -> Gradient:
+def _climb(
+    predictor: Predictor, settings: Settings, sigma: Array, noise: Noise, stepped: bool, rows: Array
+) -> Gradient:
     """Walk down the ladder: two rungs for all entries, the others only where they can still help."""
     f0 = predictor(rows)  # (rows, outputs)
     row, column = entries(rows, predictor.schema.numeric)
-    rungs = LADDERS[predictor.dtype.itemsize]
-    eps = np.maximum(2 * predictor.unit * np.abs(f0[row]), noise)  # (entries, outputs)
-    walk = _Walk(predictor, rows, f0, row, column, sigma[column], eps, settings.bounds)
+    rungs = LOUD_LADDER if noise.relative > LOUD else LADDERS[predictor.dtype.itemsize]
+    walk = _Walk(predictor, rows, f0, row, column, sigma[column], noise.at(f0)[row], settings.bounds)
     walk.descend(rungs[0])
     for rung in rungs[1:]:
         walk.descend(rung)
         if not len(walk.active):
             break
     walk.step_aside()
+    if stepped:
+        walk.flags[np.all(walk.value == 0, axis=1)] |= STEP
     return walk.gradient()
 
 
@@ -187,91 +161,6 @@ class _Walk:
 
     def _evaluate(self, a: np.ndarray, stencil: Stencil) -> tuple[Array, Array]:
         at = np.stack([stencil.first, stencil.second], axis=1)
-        f = evaluate(self.predictor, self.rows, self.row[a], self.column[a], at)
+        f = evaluate_stencil(self.predictor, self.rows, self.row[a], self.column[a], at)
         self.evaluations += 2 * np.bincount(self.row[a], minlength=len(self.rows))
         return f[:, 0], f[:, 1]
-
-
-# ---------------------------------------------------------------- Algorithm 1
-
-
-def paper(predictor: Predictor, background: Array, settings: Settings) -> tuple[GradientFunction, str]:
-    """Algorithm 1 with h_min the smallest non-zero distance between background rows, `step="paper"`."""
-    h_min = smallest_distance(background)
-    gradient = partial(_bisect, predictor, settings, h_min)
-    return gradient, f"Algorithm 1 of the paper, h in [{h_min:.3g}, {H_MAX:g}]"
-
-
-def smallest_distance(background: Array) -> float:
-    """The smallest non-zero distance between two rows, by a k-d tree over at most 20,000 of them."""
-    from scipy.spatial import KDTree
-
-    unique = np.unique(background[np.all(np.isfinite(background), axis=1)], axis=0)
-    if len(unique) < 2:
-        raise InputError(
-            f"step='paper' needs two different background rows to find h_min; found {len(unique)}. "
-            "Pass a background with more rows, or step='auto'."
-        )
-    if len(unique) > MOST_DISTANCE_ROWS:
-        unique = unique[np.linspace(0, len(unique) - 1, MOST_DISTANCE_ROWS).astype(int)]
-    distances, _ = KDTree(unique).query(unique, k=2)
-    return float(distances[:, 1].min())
-
-
-def _bisect(predictor: Predictor, settings: Settings, h_min: float, rows: Array) -> Gradient:
-    """All rows advance together; the comments give the lines of Algorithm 1."""
-    count = len(rows)
-    f0 = predictor(rows)  # line 5, the same in every iteration
-    left, right = np.full(count, h_min), np.full(count, H_MAX)  # line 1
-    previous = np.ones(count)
-    h, cost = np.zeros(count), np.zeros(count)
-    values, step = np.zeros((*rows.shape, f0.shape[1])), np.full(rows.shape, np.nan)
-    iterations = np.zeros(count, dtype=np.int64)
-    trace_h = np.full((count, MAX_ITERATIONS + 1), np.nan)
-    trace_cost = trace_h.copy()
-    active = np.arange(count)
-    noise = 4 * predictor.unit * np.maximum(1.0, np.abs(f0))  # theta's threshold
-    while len(active):
-        a = active
-        iterations[a] += 1
-        h[a] = (left[a] + right[a]) / 2  # line 6
-        epsilon = C * left[a] ** 2  # line 7
-        steps = np.repeat(h[a][:, None], rows.shape[1], axis=1)
-        values[a], step[a] = differences(predictor, rows[a], f0[a], steps, settings.bounds)  # line 8
-        cost[a] = _linear_cost(predictor, rows[a], f0[a], h[a], values[a], settings.bounds)  # lines 9-10
-        trace_h[a, iterations[a] - 1], trace_cost[a, iterations[a] - 1] = h[a], cost[a]
-        rejected = ~(cost[a] <= epsilon)  # line 11; a NaN cost is no acceptance
-        singular = np.all(np.abs(values[a]).max(axis=1) * h[a][:, None] <= noise[a], axis=1)
-        settled = (previous[a] != 0) & (np.abs(cost[a] - previous[a]) < epsilon)
-        stop = ~rejected & ~singular & settled  # line 17
-        right[a[rejected]] = h[a[rejected]]  # line 12
-        raised = ~rejected & ~stop
-        left[a[raised]] = h[a[raised]]  # lines 15 and 19
-        previous[a] = cost[a]  # line 22
-        stop |= iterations[a] > MAX_ITERATIONS  # line 23
-        active = a[~stop]
-    evaluations = 1 + iterations * (2 * (np.isfinite(rows) & predictor.schema.numeric).sum(axis=1) + 1)
-    trace = {"trace_h": trace_h, "trace_cost": trace_cost}
-    extras = {"h": h, "cost": cost, "iterations": iterations, **trace}
-    error = np.full(values.shape, np.nan)  # a secant at a large h, not a derivative: no bound is claimed
-    return Gradient(values, error, step, np.zeros(rows.shape, np.uint8), evaluations, extras)
-
-
-def _linear_cost(
-    predictor: Predictor,
-    rows: Array,
-    f0: Array,
-    h: Array,
-    gradient: Array,
-    bounds: tuple[Array, Array] | None,
-) -> Array:
-    """Mean squared error of the linear model along the diagonal, with the displacement really made."""
-    moved = rows + np.where(predictor.schema.numeric, h[:, None], 0.0)
-    if bounds is not None:
-        moved = np.clip(moved, np.minimum(bounds[0], rows), np.maximum(bounds[1], rows))
-    delta = np.nan_to_num(moved - rows)
-    rest = predictor(moved) - np.einsum("rf,rfo->ro", delta, gradient) - f0
-    return np.mean(rest**2, axis=1)
-
-
-SEARCHES = {"auto": ladder, "paper": paper}

@@ -19,9 +19,9 @@ from numbers import Real
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.gradients import Engine, Gradient, Settings
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.gradients.engine import Engine, Gradient, Settings
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,13 @@ def fit_to_bounds(x: Array, step: Array, low: Array, high: Array, dtype: np.dtyp
     return Stencil(first, second, first - seen, second - seen)
 
 
-def evaluate(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, at: Array) -> Array:
+def evaluate_stencil(
+    predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, at: Array
+) -> Array:
     """Predict with one coordinate replaced per entry, (entries, points) -> (entries, points, outputs)."""
     points = at.shape[1]
     out = np.empty((len(row), points, len(predictor.outputs)))
-    chunk = max(1, predictor.batch_rows // points)
+    chunk = max(1, predictor.piece(rows.shape[1]) // points)
     for start in range(0, len(row), chunk):
         part = slice(start, start + chunk)
         moved = rows[np.repeat(row[part], points)]
@@ -86,7 +88,7 @@ def differences(
     """The derivative at given steps (rows, features), and the steps really taken."""
     row, column = entries(rows, predictor.schema.numeric)
     stencil = place(predictor, rows, row, column, step[row, column], bounds)
-    f = evaluate(predictor, rows, row, column, np.stack([stencil.first, stencil.second], axis=1))
+    f = evaluate_stencil(predictor, rows, row, column, np.stack([stencil.first, stencil.second], axis=1))
     values = np.zeros((*rows.shape, f.shape[2]))
     values[row, column] = stencil.derivative(f0[row], f[:, 0], f[:, 1])
     taken = np.full(rows.shape, np.nan)
@@ -119,14 +121,15 @@ def fixed(predictor: Predictor, settings: Settings, h: float, rows: Array) -> Gr
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
     """Finite differences fit every model."""
-    from texplainer.gradients import step_search
+    from texplainer.gradients.finite_difference import ladder, paper
 
-    step = settings.step
+    searches = {"auto": ladder.ladder, "paper": paper.paper}
+    step = "paper" if isinstance(settings.step, paper.Algorithm1) else settings.step
     if isinstance(step, str):
-        if step not in step_search.SEARCHES:
-            known = ", ".join(repr(s) for s in step_search.SEARCHES)
+        if step not in searches:
+            known = ", ".join(repr(s) for s in searches)
             raise InputError(f"step={step!r} is unknown; expected {known} or a positive number.")
-        gradient, why = step_search.SEARCHES[step](predictor, background, settings)
+        gradient, why = searches[step](predictor, background, settings)
         return Engine("finite-difference", why, gradient, exact=False)
     if not isinstance(step, Real) or not 0 < float(step) < np.inf:
         raise InputError(f"step={step!r} is no step; expected 'auto', 'paper' or a positive number.")

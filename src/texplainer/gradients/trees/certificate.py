@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from texplainer.gradients.tree_ensemble import LEAF, Floats, TreeEnsemble
-from texplainer.gradients.tree_layout import fold_ranges, subtree_ranges
+from texplainer.gradients.trees.ensemble import LEAF, Floats, TreeEnsemble
+from texplainer.gradients.trees.layout import fold_many_ranges, fold_ranges, subtree_ranges
 
 CELLS = 256
+MANY = 300_000  # nodes from which compiling pays
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,19 @@ class Certificate:
             found[:, feature] = np.where(np.isnan(cells)[:, None], 0.0, here)
         return found
 
+    def steepest(self) -> Floats:
+        """The largest slope anywhere, (features, raw outputs)."""
+        found = np.zeros((len(self.widths), self.outputs))
+        for feature, oscillation in self.oscillation.items():
+            found[feature] = oscillation.max(axis=0) / self.widths[feature]
+        return found
+
 
 def certify(ensemble: TreeEnsemble, widths: Floats) -> Certificate:
     """Tabulate the oscillation of the ensemble within `widths` of a row."""
     outputs, trees = len(ensemble.base), len(ensemble.roots)
     leaf = (ensemble.kind & LEAF) != 0
-    ranges = subtree_ranges(ensemble.right, leaf, ensemble.value)  # (nodes, width)
+    ranges = subtree_ranges(ensemble.right, leaf, ensemble.roots, ensemble.value)  # (nodes, width)
     nodes = np.diff(np.append(ensemble.roots, len(leaf)).astype(np.int64))
     tree = np.repeat(np.arange(trees), nodes)
     edges: dict[int, Floats] = {}
@@ -57,7 +65,8 @@ def certify(ensemble: TreeEnsemble, widths: Floats) -> Certificate:
             marks = marks[np.linspace(0, len(marks) - 1, CELLS - 1).astype(np.int64)]
         edges[int(feature)] = marks
         first, last = np.searchsorted(marks, low, side="right"), np.searchsorted(marks, high, side="right")
-        oscillation[int(feature)] = fold_ranges(
+        fold = fold_ranges if len(leaf) < MANY else fold_many_ranges
+        oscillation[int(feature)] = fold(
             first, last, tree[here], ensemble.output.astype(np.int64), ranges[here], len(marks) + 1, outputs
         )
     return Certificate(edges, oscillation, widths, outputs)

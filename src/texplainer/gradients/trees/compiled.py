@@ -5,42 +5,30 @@ a tree this expectation is a *soft tree*, and differentiating it in reverse at t
 gradient without enumerating leaves, at O(1) a visited node: with mass W reaching a node, values S_L and
 S_R of its children and slope dp of the probability of going right, ``G[column] += W dp (S_R - S_L)``.
 
-Two executions of the same formulas (`tree_split`), equal to the last bit. `scalar_rows` walks one row
+Two executions of the same formulas (`split`), equal to the last bit. `scalar_rows` walks one row
 with a stack and skips every child without mass: few rows, deep trees, narrow kernels. `vector_rows`
 carries `BLOCK` rows through each node and skips a child that no row of the block reaches.
 """
 
 # pyright: basic, reportCallIssue=false, reportGeneralTypeIssues=false
 
-import hashlib
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from texplainer.gradients.lanes import WIDTH, any_positive, load, splat, store
-from texplainer.gradients.tree_ensemble import LEAF, LOWER, MISSING_LEFT, TWIN, UPPER
-from texplainer.gradients.tree_split import split_between, split_free, split_once, take_default
+from texplainer.gradients.trees.ensemble import LEAF, LOWER, MISSING_LEFT, TWIN, UPPER
+from texplainer.gradients.trees.machine_code import compiled
+from texplainer.gradients.trees.split import split_between, split_free, split_once, take_default
+from texplainer.gradients.trees.vectors import WIDTH, any_positive, load_vector, splat, store
 
 BLOCK = 96  # rows a node visit: the walk itself costs as much as a dozen rows
-_SOURCES = ("lanes", "tree_ensemble", "tree_split")
 _U = np.uint64  # signed indices would be checked for wrap-around at every access
+_compiled = compiled("vectors", "ensemble", "split")
 
 
-def _compiled(function):
-    """Compile with a cache that also knows the other files the machine code is made of.
-
-    Numba keeps machine code by the content of the kernel's own file; a change in a file it draws on would go
-    unnoticed, and old code would run. So their content is part of the name the code is kept under.
-    """
-    sources = (Path(__file__).with_name(f"{name}.py").read_bytes() for name in _SOURCES)
-    function.__qualname__ += f"_{hashlib.sha256(b''.join(sources)).hexdigest()[:16]}"
-    return njit(nogil=True, cache=True, error_model="numpy")(function)
-
-
-class Plan(NamedTuple):
-    """What the kernels read: an ensemble, its thresholds coded for one set of widths (`tree_smoothing`)."""
+class KernelArrays(NamedTuple):
+    """What the kernels read: an ensemble, its thresholds coded for one set of widths (`soft`)."""
 
     kind: np.ndarray  # (nodes,) uint8
     column: np.ndarray  # (nodes,) uint64
@@ -62,17 +50,19 @@ class Plan(NamedTuple):
 
 
 @_compiled
-def scalar_rows(plan, rows, order, value, gradient, first, last, many):
+def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
     """Add f_s and its gradient, in units of the half-widths, for the rows ``order[first:last]``.
 
     rows (rows, columns), value (rows, outputs), gradient (rows, columns, outputs). `many` is the number
-    of values in a leaf, or None for one, which compiles to code of its own.
+    of values in a leaf, or None for one, which compiles to code of its own. Longer than other functions:
+    the state of the walk is a dozen local variables, which a split would hand to and fro at every node.
     """
     width = _U(1) if many is None else _U(many)
     size = plan.depth + _U(1)
     node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint8)
     mass_at, left_at, right_at = np.empty(size), np.empty(size), np.empty(size)
-    slope_at, done_at, current = np.empty(size), np.empty(size * width), np.empty(width)
+    slope_at, bend_at = np.empty(size), np.empty(size)
+    done_at, current = np.empty(size * width), np.empty(width)
     for position in range(first, last):
         row = _U(order[position])
         for tree in range(_U(len(plan.roots))):
@@ -89,13 +79,14 @@ def scalar_rows(plan, rows, order, value, gradient, first, last, many):
                     threshold, lower, upper = plan.threshold[node], plan.lower[node], plan.upper[node]
                     inverse = plan.inverse[plan.column[node]]
                     if bounds == 0:
-                        left, right, slope = split_free(threshold, lower, upper, x, inverse)
+                        left, right, slope, bend = split_free(threshold, lower, upper, x, inverse)
                     elif bounds == UPPER:
-                        left, right, slope = split_once(threshold, lower, upper, x, inverse)
+                        left, right, slope, bend = split_once(threshold, lower, upper, x, inverse)
                     elif bounds == LOWER:
-                        right, left, slope = split_once(threshold, upper, lower, x, -inverse)
+                        right, left, slope, bend = split_once(threshold, upper, lower, x, -inverse)
+                        bend = -bend
                     else:
-                        left, right, slope = split_between(threshold, lower, upper, x, inverse)
+                        left, right, slope, bend = split_between(threshold, lower, upper, x, inverse)
                     if right == 0.0:
                         node += _U(1)
                     elif left == 0.0:
@@ -103,7 +94,7 @@ def scalar_rows(plan, rows, order, value, gradient, first, last, many):
                     else:
                         node_at[depth], side_at[depth] = node, 0
                         mass_at[depth], left_at[depth], right_at[depth] = mass, left, right
-                        slope_at[depth] = mass * slope
+                        slope_at[depth], bend_at[depth] = mass * slope, mass * bend
                         mass *= left
                         depth += _U(1)
                         node += _U(1)
@@ -113,10 +104,12 @@ def scalar_rows(plan, rows, order, value, gradient, first, last, many):
                 while depth > _U(0) and side_at[depth - _U(1)] == 1:  # up, where both children are done
                     depth -= _U(1)
                     column = plan.column[node_at[depth]]
-                    left, right, slope = left_at[depth], right_at[depth], slope_at[depth]
+                    left, right = left_at[depth], right_at[depth]
+                    slope, bend = slope_at[depth], bend_at[depth]
                     for i in range(width):
                         low, high = done_at[depth * width + i], current[i]
                         gradient[row, column, output + i] += slope * (high - low)
+                        bent[row, column, output + i] += bend * (high - low)
                         current[i] = left * low + right * high
                 if depth == _U(0):
                     break
@@ -145,14 +138,15 @@ def _twin(split):
         """A node whose children are leaves: split, add to the slopes and return, all at once."""
         threshold, lower, upper, inverse, nans, default = soft
         low, high, rise = leaves
-        at, cells, mass, slopes, done = places
+        at, cells, mass, slopes, bends, done, mirror = places
         for lane in range(_U(0), block, _U(WIDTH)):
-            x = load(at, cells + lane)
-            left, right, slope = split(threshold, lower, upper, x, inverse)
+            x = load_vector(at, cells + lane)
+            left, right, slope, bend = split(threshold, lower, upper, x, inverse)
             if nans:
-                left, right, slope = take_default(x, default, left, right, slope)
-            slope = load(at, mass + lane) * slope
-            store(at, slopes + lane, load(at, slopes + lane) + slope * rise)
+                left, right, slope, bend = take_default(x, default, left, right, slope, bend)
+            weight = load_vector(at, mass + lane)
+            store(at, slopes + lane, load_vector(at, slopes + lane) + weight * slope * rise)
+            store(at, bends + lane, load_vector(at, bends + lane) + weight * (mirror * bend) * rise)
             store(at, done + lane, left * low + right * high)
 
     return twin
@@ -165,20 +159,21 @@ def _open(split):
     def open_node(block, soft, swap, places):
         """Split a node: frame <- (left, right, slope), below <- the children's masses; who has any."""
         threshold, lower, upper, inverse, nans, default = soft
-        at, cells, mass, frame, below = places
+        at, cells, mass, frame, below, mirror = places
         near = block if swap else _U(0)
         far = block - near
         any_near, any_far = splat(0.0), splat(0.0)
         for lane in range(_U(0), block, _U(WIDTH)):
-            x = load(at, cells + lane)
-            to_near, to_far, slope = split(threshold, lower, upper, x, inverse)
+            x = load_vector(at, cells + lane)
+            to_near, to_far, slope, bend = split(threshold, lower, upper, x, inverse)
             if nans:
-                to_near, to_far, slope = take_default(x, default, to_near, to_far, slope)
-            weight = load(at, mass + lane)
+                to_near, to_far, slope, bend = take_default(x, default, to_near, to_far, slope, bend)
+            weight = load_vector(at, mass + lane)
             mass_near, mass_far = weight * to_near, weight * to_far
             store(at, frame + near + lane, to_near)
             store(at, frame + far + lane, to_far)
             store(at, frame + _U(2) * block + lane, weight * slope)
+            store(at, frame + _U(3) * block + lane, weight * (mirror * bend))
             store(at, below + near + lane, mass_near)
             store(at, below + far + lane, mass_far)
             any_near, any_far = any_near + mass_near, any_far + mass_far
@@ -206,32 +201,37 @@ def _fill(block, rows, order, start, filled, memory, low_cell, high_cell, has_na
 @njit(error_model="numpy")
 def _close(block, width, places):
     """Both children are done: add to the slopes and return the node's own value."""
-    at, children, frame, slopes, done = places
+    at, children, frame, slopes, bends, done = places
     for lane in range(_U(0), block, _U(WIDTH)):
-        left, right = load(at, frame + lane), load(at, frame + block + lane)
-        slope = load(at, frame + _U(2) * block + lane)
+        left, right = load_vector(at, frame + lane), load_vector(at, frame + block + lane)
+        slope, bend = (
+            load_vector(at, frame + _U(2) * block + lane),
+            load_vector(at, frame + _U(3) * block + lane),
+        )
         for i in range(width):
             to = i * block + lane
-            low, high = load(at, children + to), load(at, children + width * block + to)
-            store(at, slopes + to, load(at, slopes + to) + slope * (high - low))
+            low, high = load_vector(at, children + to), load_vector(at, children + width * block + to)
+            store(at, slopes + to, load_vector(at, slopes + to) + slope * (high - low))
+            store(at, bends + to, load_vector(at, bends + to) + bend * (high - low))
             store(at, done + to, left * low + right * high)
 
 
 @_compiled
-def vector_rows(plan, rows, order, value, gradient, first, last, many):
-    """As `scalar_rows`, `BLOCK` rows a node visit."""
+def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
+    """As `scalar_rows`, `BLOCK` rows a node visit; not split either, for the same reason."""
     width = _U(1) if many is None else _U(many)
     outputs, columns, block = plan.outputs, _U(rows.shape[1]), plan.block
     size = plan.depth + _U(2)
     node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    # One piece of memory, each word of it times BLOCK: cells (columns), slopes (columns, outputs),
-    # values (outputs); then for every depth the masses of two siblings, a frame (left, right, slope),
+    # One piece of memory, each word of it times BLOCK: cells (columns), slopes and bends (columns, outputs),
+    # values (outputs); then for every depth the masses of two siblings, a frame (left, right, slope, bend),
     # the siblings' results (2, width).
     slopes_at = columns * block
-    values_at = slopes_at + columns * outputs * block
+    apart = columns * outputs * block  # from the slopes to the bends
+    values_at = slopes_at + _U(2) * apart
     masses_at = values_at + outputs * block
     frames_at = masses_at + _U(2) * size * block
-    done_at = frames_at + _U(3) * size * block
+    done_at = frames_at + _U(4) * size * block
     memory = np.zeros(done_at + _U(2) * size * width * block)
     low_cell, high_cell, has_nan = np.empty(columns), np.empty(columns), np.empty(columns, np.bool_)
     at = _U(memory.ctypes.data)
@@ -263,6 +263,7 @@ def vector_rows(plan, rows, order, value, gradient, first, last, many):
                     if swap:
                         inverse, lower, upper = -inverse, upper, lower
                     default = 1.0 if swap != (kind & MISSING_LEFT != 0) else 0.0
+                    mirror = -1.0 if swap else 1.0
                     soft = (threshold, lower, upper, inverse, nans, default)
                     if many is None and kind & TWIN:
                         slopes = slopes_at + (column * outputs + output) * block
@@ -271,7 +272,7 @@ def vector_rows(plan, rows, order, value, gradient, first, last, many):
                             plan.value[plan.right[node + _U(2)], 0],
                         )
                         leaves = (high, low, high - low) if swap else (low, high, high - low)
-                        places = (at, column * block, mass, slopes, done)
+                        places = (at, column * block, mass, slopes, slopes + apart, done, mirror)
                         if bounds == 0:
                             _twin_free(block, soft, leaves, places)
                         elif bounds == LOWER | UPPER:
@@ -279,9 +280,9 @@ def vector_rows(plan, rows, order, value, gradient, first, last, many):
                         else:
                             _twin_once(block, soft, leaves, places)
                     else:
-                        frame = frames_at + _U(3) * depth * block
+                        frame = frames_at + _U(4) * depth * block
                         below = masses_at + _U(2) * (depth + _U(1)) * block
-                        places = (at, column * block, mass, frame, below)
+                        places = (at, column * block, mass, frame, below, mirror)
                         if bounds == 0:
                             near, far = _open_free(block, soft, swap, places)
                         elif bounds == LOWER | UPPER:
@@ -306,20 +307,22 @@ def vector_rows(plan, rows, order, value, gradient, first, last, many):
                 while depth > _U(0) and side_at[depth] == _U(1):
                     children = done_at + _U(2) * depth * width * block
                     depth -= _U(1)
-                    frame = frames_at + _U(3) * depth * block
+                    frame = frames_at + _U(4) * depth * block
                     slopes = slopes_at + (plan.column[node_at[depth]] * outputs + output) * block
                     done = done_at + (_U(2) * depth + side_at[depth]) * width * block
-                    _close(block, width, (at, children, frame, slopes, done))
+                    _close(block, width, (at, children, frame, slopes, slopes + apart, done))
                 if depth == _U(0):
                     break
                 side_at[depth] = _U(1)
                 node = plan.right[node_at[depth - _U(1)]]
             for lane in range(_U(0), width * block, _U(WIDTH)):
                 total = values_at + output * block + lane
-                store(at, total, load(at, total) + load(at, done_at + lane))
+                store(at, total, load_vector(at, total) + load_vector(at, done_at + lane))
         for lane in range(filled):
             row = _U(order[start + lane])
             for i in range(outputs):
                 value[row, i] += memory[values_at + i * block + _U(lane)]
                 for column in range(columns):
-                    gradient[row, column, i] += memory[slopes_at + (column * outputs + i) * block + _U(lane)]
+                    place = slopes_at + (column * outputs + i) * block + _U(lane)
+                    gradient[row, column, i] += memory[place]
+                    bent[row, column, i] += memory[place + apart]

@@ -2,12 +2,12 @@
 
 A tree ensemble is constant on boxes; its gradient is 0 almost everywhere and says nothing. Averaged
 over a neighbourhood of half-width s_j in each feature (triangular weights) it becomes smooth, and its
-value and gradient have a closed form that costs about two predictions, whatever the number of features
-(`tree_kernel`). Centred differences are the special case of a box-shaped neighbourhood along one axis.
+value and gradient have a closed form that costs a few predictions, whatever the number of features
+(`compiled`). Centred differences are the special case of a box-shaped neighbourhood along one axis.
 
-`build` reads the model (`tree_loaders`), compares the arrays with the model's own predictions, and
-chooses the width (`tree_width`). A tree ensemble that cannot be read is explained by centred
-differences over the same widths, with a warning that says so (without one where categories are the reason).
+`build` reads the model (`readers`), compares the arrays with the model's own predictions, and chooses the
+width (`width`). A tree ensemble that cannot be read is explained as a black box, with a warning that says so
+(without one where categories are the reason).
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import warnings
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
-from texplainer.errors import EngineWarning
-from texplainer.gradients import Engine, Gradient, Settings, Unsupported, finite_difference
-from texplainer.gradients.tree_loaders import find
-from texplainer.gradients.tree_width import choose_width, half_widths
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.errors import EngineWarning, Unsupported
+from texplainer.gradients.engine import Engine, Settings
+from texplainer.gradients.trees.readers.table import find
+from texplainer.gradients.trees.width import choose_width
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
@@ -34,21 +32,29 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     if settings.smoothing != "auto" and not settings.smoothing > 0:
         raise Unsupported("smoothing=0 asks for the point gradient, which is 0 almost everywhere for trees.")
     try:
-        from texplainer.gradients.tree_engine import differentiate, read
+        from texplainer.gradients.trees.model import read, smoothed_gradient
 
         explained = read(predictor, background)
     except ModuleNotFoundError as error:
         missing = f"the tree engine needs the package {error.name!r}, which is not installed."
-        return _fall_back(predictor, background, settings, missing)
+        raise _said(predictor, missing) from error
     except Unsupported as reason:
-        return _fall_back(predictor, background, settings, str(reason))
+        raise _said(predictor, str(reason)) from None
     c, why = choose_width(explained, settings)
     return Engine(
         "tree",
         f"the trees averaged over {c:g} standard deviations ({why}), differentiated exactly",
-        partial(differentiate, cache(explained.at), c),
+        partial(smoothed_gradient, cache(explained.at), c),
         width=c,
+        lines=partial(_lines, explained) if explained.diagonal else None,
     )
+
+
+def _lines(explained: Any, starts: Array, weights: Array, groups: Any, rows: Array) -> Array:
+    """Shares along straight lines; their machine code is loaded where they are asked for."""
+    from texplainer.gradients.trees.lines import explained_line_shares
+
+    return explained_line_shares(explained, starts, weights, groups, rows)
 
 
 def last_step(model: Any) -> Any:
@@ -56,19 +62,9 @@ def last_step(model: Any) -> Any:
     return last_step(model.steps[-1][1]) if hasattr(model, "steps") and model.steps else model
 
 
-def _fall_back(predictor: Predictor, background: Array, settings: Settings, reason: str) -> Engine:
-    """Centred differences over the half-widths the trees would have been averaged over."""
-    c = choose_width(None, settings)[0]
-    widths = c * half_widths(background, list(predictor.schema.levels))
-    why = f"{reason} So centred differences over {c:g} standard deviations are used."
+def _said(predictor: Predictor, reason: str) -> Unsupported:
+    """Say that trees are explained as a black box, for they would be a thousand times faster to explain."""
     if not predictor.schema.levels:  # encoded categories cannot be read as trees: nothing a user could mend
-        warnings.warn(why, EngineWarning, stacklevel=2)
-    gradient = partial(_differences, predictor, settings, widths)
-    return Engine("finite-difference", why, gradient, exact=False, width=c)
-
-
-def _differences(predictor: Predictor, settings: Settings, widths: Array, rows: Array) -> Gradient:
-    step = np.broadcast_to(widths, rows.shape)
-    values, taken = finite_difference.differences(predictor, rows, predictor(rows), step, settings.bounds)
-    evaluations = 1 + 2 * np.isfinite(taken).sum(axis=1)
-    return Gradient(values, np.full(values.shape, np.nan), taken, np.zeros(rows.shape, np.uint8), evaluations)
+        words = f"{reason} The trees are explained as a black box, from their predictions alone."
+        warnings.warn(words, EngineWarning, stacklevel=2)
+    return Unsupported(reason)

@@ -33,7 +33,7 @@ EDGE, FAR = (
 )  # stand-ins for infinite thresholds; rows are clipped to +-1e308, between the two
 
 
-class Categories:
+class CategoryColumns:
     """Collects the virtual columns of a model while its trees are read."""
 
     def __init__(self, features: int) -> None:
@@ -123,8 +123,23 @@ def assemble(
     tolerance: float = 1e-10,
     categories: Sequence[tuple[int, tuple[int, ...]]] = (),
 ) -> TreeEnsemble:
+    """One ensemble of all trees; their leaves may have values for one output or for several."""
+    return TreeEnsemble(
+        **_nodes(trees, features, features + len(categories)),
+        output=np.array([tree.output for tree in trees], dtype=np.uint64),
+        base=np.asarray(base, dtype=np.float64),
+        features=features,
+        link=link,
+        steepness=steepness,
+        dtype=dtype,
+        tolerance=tolerance,
+        categories=tuple(categories),
+    )
+
+
+def _nodes(trees: Sequence[Tree], features: int, columns: int) -> dict[str, Any]:
     """Lay the trees out in preorder and find the ancestor bounds of every node."""
-    from texplainer.gradients.tree_layout import preorder
+    from texplainer.gradients.trees.layout import preorder
 
     sizes = np.array([len(tree.left) for tree in trees], dtype=np.int64)
     if sizes.sum() > MAX_NODES:
@@ -145,42 +160,30 @@ def assemble(
     )
     leaf = left[order] < 0
     column = np.where(leaf, 0, joined("column", np.int64)[order])
-    if len(column) and column.max() >= features + len(categories):
+    if len(column) and column.max() >= columns:
         raise ValueError(f"a tree splits on column {column.max()}, but the model has {features} features")
-    followed = np.append(leaf, [False, False])
-    twin = ~leaf & followed[1:-1] & followed[2:]
-    missing = joined("missing_left", np.bool_)[order]
     value = np.concatenate([np.asarray(tree.value, dtype=np.float64) for tree in trees])[order][leaf] + 0.0
     if not np.isfinite(value).all():
         raise ValueError("a leaf of the ensemble holds a value that is not finite")
-    roots = np.concatenate([[0], np.cumsum(_reached(order, starts))[:-1]])
-    return TreeEnsemble(
-        kind=_bits(
-            {
-                LEAF: leaf,
-                TWIN: twin,
-                LOWER: np.isfinite(lower),
-                UPPER: np.isfinite(upper),
-                MISSING_LEFT: missing,
-            }
-        ),
-        column=column.astype(np.uint64),
-        threshold=threshold,
-        lower=lower,
-        upper=upper,
-        right=np.where(leaf, np.cumsum(leaf) - 1, child).astype(np.uint64),
-        roots=roots.astype(np.uint64),
-        output=np.array([tree.output for tree in trees], dtype=np.uint64),
-        value=np.ascontiguousarray(value),
-        base=np.asarray(base, dtype=np.float64),
-        features=features,
-        depth=int(depth),
-        link=link,
-        steepness=steepness,
-        dtype=dtype,
-        tolerance=tolerance,
-        categories=tuple(categories),
-    )
+    followed = np.append(leaf, [False, False])
+    flags = {
+        LEAF: leaf,
+        TWIN: ~leaf & followed[1:-1] & followed[2:],
+        LOWER: np.isfinite(lower),
+        UPPER: np.isfinite(upper),
+        MISSING_LEFT: joined("missing_left", np.bool_)[order],
+    }
+    return {
+        "kind": _bits(flags),
+        "column": column.astype(np.uint64),
+        "threshold": threshold,
+        "lower": lower,
+        "upper": upper,
+        "right": np.where(leaf, np.cumsum(leaf) - 1, child).astype(np.uint64),
+        "roots": np.concatenate([[0], np.cumsum(_reached(order, starts))[:-1]]).astype(np.uint64),
+        "value": np.ascontiguousarray(value),
+        "depth": int(depth),
+    }
 
 
 def _bits(flags: dict[int, NDArray[np.bool_]]) -> NDArray[np.uint8]:

@@ -11,58 +11,52 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
 def preorder(left, right, column, threshold, roots):
-    """Order of the nodes, right child, ancestor bounds and thresholds clamped between them, and the depth."""
+    """Order of the nodes, right child, ancestor bounds and thresholds clamped between them, and the depth.
+
+    Level by level in numpy: compiling a walk would take longer than most models are worth.
+    """
     count = len(left)
-    order, child = np.empty(count, np.int64), np.full(count, -1)
-    parent, went_left = np.full(count, -1), np.zeros(count, np.bool_)
+    parent, went_left = np.full(count, -1), np.zeros(count, bool)
+    levels = [np.asarray(roots, dtype=np.int64)]
+    while True:
+        inner = levels[-1][left[levels[-1]] >= 0]
+        if not len(inner):
+            break
+        parent[left[inner]] = parent[right[inner]] = inner
+        went_left[left[inner]] = True
+        levels.append(np.concatenate([left[inner], right[inner]]))
+    size = np.ones(count, np.int64)
+    for level in reversed(levels):
+        inner = level[left[level] >= 0]
+        size[inner] += size[left[inner]] + size[right[inner]]
+    place = np.full(count, -1)
+    place[levels[0]] = np.cumsum(size[levels[0]]) - size[levels[0]]
     lower, upper, clamped = np.full(count, -np.inf), np.full(count, np.inf), np.zeros(count)
-    height = np.zeros(count, np.int64)
-    stack, above, sides = (
-        np.empty(count + 1, np.int64),
-        np.empty(count + 1, np.int64),
-        np.empty(count + 1, np.bool_),
-    )
-    placed, depth = 0, 0
-    for root in roots:
-        top = 0
-        stack[0], above[0], sides[0] = root, -1, False
-        while top >= 0:
-            old, up, side = stack[top], above[top], sides[top]
-            top -= 1
-            new = placed
-            placed += 1
-            order[new], parent[new], went_left[new] = old, up, side
-            if up >= 0:
-                height[new] = height[up] + 1
-                depth = max(depth, height[new])
-                if not side:
-                    child[up] = new
-            if left[old] < 0:
-                continue
-            walker = new
-            while parent[walker] >= 0:
-                side, walker = went_left[walker], parent[walker]
-                if column[order[walker]] == column[old]:
-                    if side and upper[new] == np.inf:
-                        upper[new] = clamped[walker]
-                    if not side and lower[new] == -np.inf:
-                        lower[new] = clamped[walker]
-            # Outside its ancestors' interval a threshold decides nothing: on the bound it does the same.
-            clamped[new] = min(max(threshold[old], lower[new]), upper[new])
-            top += 1
-            stack[top], above[top], sides[top] = right[old], new, False
-            top += 1
-            stack[top], above[top], sides[top] = left[old], new, True
-    return (
-        order[:placed],
-        child[:placed],
-        lower[:placed],
-        upper[:placed],
-        clamped[:placed],
-        depth,
-    )
+    for depth, level in enumerate(levels):
+        inner = level[left[level] >= 0]
+        place[left[inner]] = place[inner] + 1
+        place[right[inner]] = place[inner] + 1 + size[left[inner]]
+        _bound(inner, depth, parent, went_left, column, clamped, lower, upper)
+        # Outside its ancestors' interval a threshold decides nothing: on the bound it does the same.
+        clamped[inner] = np.minimum(np.maximum(threshold[inner], lower[inner]), upper[inner])
+    reached = np.concatenate(levels)
+    order = np.empty(len(reached), np.int64)
+    order[place[reached]] = reached
+    child = np.where(left[order] < 0, -1, place[right[order]])
+    return order, child, lower[order], upper[order], clamped[order], len(levels) - 1
+
+
+def _bound(nodes, depth, parent, went_left, column, clamped, lower, upper):
+    """Find the nearest thresholds of the `depth` ancestors on the nodes' own columns, on either side."""
+    walker, own = nodes, column[nodes]
+    low, high = lower[nodes], upper[nodes]
+    for _ in range(depth):
+        side, walker = went_left[walker], parent[walker]
+        same, bound = column[walker] == own, clamped[walker]
+        high = np.where(same & side & (high == np.inf), bound, high)
+        low = np.where(same & ~side & (low == -np.inf), bound, low)
+    lower[nodes], upper[nodes] = low, high
 
 
 @njit(nogil=True, cache=True)
@@ -132,32 +126,36 @@ def _widest(rows, order, first, last, importance):
     return best
 
 
-@njit(cache=True)
-def subtree_ends(right, leaf):
+def depth_levels(right, leaf, roots):
+    """The inner nodes of all trees by depth, from the roots down."""
+    level, found = np.asarray(roots, dtype=np.int64), []
+    while len(level):
+        inner = level[~leaf[level]]
+        found.append(inner)
+        level = np.concatenate([inner + 1, right[inner].astype(np.int64)])
+    return found
+
+
+def subtree_ends(right, leaf, roots):
     """One past the last node of every node's subtree."""
-    end = np.empty(len(leaf), np.int64)
-    for node in range(len(leaf) - 1, -1, -1):
-        end[node] = node + 1 if leaf[node] else end[np.int64(right[node])]
+    end = np.arange(1, len(leaf) + 1)
+    for inner in reversed(depth_levels(right, leaf, roots)):
+        end[inner] = end[right[inner].astype(np.int64)]
     return end
 
 
-@njit(cache=True)
-def subtree_ranges(right, leaf, value):
+def subtree_ranges(right, leaf, roots, value):
     """Largest minus smallest leaf value below every node, (nodes, width)."""
-    count, width = len(leaf), value.shape[1]
-    low, high = np.empty((count, width)), np.empty((count, width))
-    for node in range(count - 1, -1, -1):
-        far = np.int64(right[node])
-        for i in range(width):
-            if leaf[node]:
-                low[node, i], high[node, i] = value[far, i], value[far, i]
-            else:
-                low[node, i] = min(low[node + 1, i], low[far, i])
-                high[node, i] = max(high[node + 1, i], high[far, i])
+    low = np.zeros((len(leaf), value.shape[1]))
+    low[leaf] = value[right[leaf].astype(np.int64)]
+    high = low.copy()
+    for inner in reversed(depth_levels(right, leaf, roots)):
+        far = right[inner].astype(np.int64)
+        low[inner] = np.minimum(low[inner + 1], low[far])
+        high[inner] = np.maximum(high[inner + 1], high[far])
     return high - low
 
 
-@njit(cache=True)
 def fold_ranges(first, last, tree, output, ranges, cells, outputs):
     """For each cell, the sum over trees of the largest range among the tree's nodes that cover it.
 
@@ -167,14 +165,14 @@ def fold_ranges(first, last, tree, output, ranges, cells, outputs):
     start = 0
     while start < len(tree):
         end, one = start, tree[start]
+        largest[:] = 0.0
         while end < len(tree) and tree[end] == one:
-            for cell in range(first[end], last[end] + 1):
-                for i in range(ranges.shape[1]):
-                    largest[cell, i] = max(largest[cell, i], ranges[end, i])
+            here = largest[first[end] : last[end] + 1]
+            here[:] = np.maximum(here, ranges[end])
             end += 1
-        for cell in range(cells):
-            for i in range(ranges.shape[1]):
-                total[cell, output[one] + i] += largest[cell, i]
-                largest[cell, i] = 0.0
+        total[:, output[one] : output[one] + ranges.shape[1]] += largest
         start = end
     return total
+
+
+fold_many_ranges = njit(cache=True)(fold_ranges)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from texplainer.gradients import Unsupported, links
+from texplainer.errors import Unsupported
+from texplainer.gradients import links
 from texplainer.gradients.transformers import Map, affine, compose, identity
-from texplainer.gradients.tree_ensemble import TreeEnsemble
-from texplainer.signatures import Array
+from texplainer.gradients.trees.ensemble import TreeEnsemble
+from texplainer.types import Array
 
 #: outputs (rows, outputs) -> bound on their second derivative by the raw sums, same shape
 Bend = Callable[[Array], Array]
@@ -32,7 +33,11 @@ def _bend_log_odds(z: Array) -> Array:
     return np.abs(np.exp(z) - np.exp(-z)) * (2 + np.exp(z) + np.exp(-z))  # |1/(1-p)^2 - 1/p^2|
 
 
-#: (link, scale) -> the map to all outputs and its bend
+def _bend_softmax_log_odds(z: Array) -> Array:
+    return np.ones_like(z)  # the variance of the others' slopes, each at most 1
+
+
+#: (link, scale) -> the map to all outputs and its bend; "scores" is the raw scale of a classifier
 LINKS: dict[tuple[str, str], tuple[Map, Bend]] = {
     ("identity", "raw"): (identity, np.zeros_like),
     ("identity", "margin"): (identity, np.zeros_like),
@@ -41,11 +46,17 @@ LINKS: dict[tuple[str, str], tuple[Map, Bend]] = {
     ("logistic", "probability"): (compose(links.sigmoid, links.pair), _bend_sigmoid),
     ("logistic", "margin"): (links.two_sided, np.zeros_like),
     ("logistic", "raw"): (links.sigmoid, _bend_sigmoid),
+    ("hinge", "margin"): (links.two_sided, np.zeros_like),  # its labels are a step, its scores are not
+    ("hinge", "scores"): (links.two_sided, np.zeros_like),
     ("sigmoid", "raw"): (links.sigmoid, _bend_sigmoid),
     ("sigmoid", "probability"): (links.sigmoid, _bend_sigmoid),
     ("sigmoid", "margin"): (identity, np.zeros_like),
     ("softmax", "probability"): (links.softmax, _bend_softmax),
-    ("softmax", "margin"): (identity, np.zeros_like),
+    ("softmax", "margin"): (links.softmax_link, _bend_softmax_log_odds),
+    ("softmax", "scores"): (identity, np.zeros_like),
+    ("logistic", "scores"): (links.two_sided, np.zeros_like),
+    ("sigmoid", "scores"): (identity, np.zeros_like),
+    ("unknown", "scores"): (identity, np.zeros_like),
     ("share", "probability"): (links.pair, np.zeros_like),
     ("share", "margin"): (compose(links.pair, links.log_odds), _bend_log_odds),
     ("shares", "probability"): (identity, np.zeros_like),
@@ -54,14 +65,20 @@ LINKS: dict[tuple[str, str], tuple[Map, Bend]] = {
 }
 
 
-def link(ensemble: TreeEnsemble, scale: str) -> tuple[Map, Bend]:
+CLASSES = ("logistic", "sigmoid", "softmax")
+
+
+def link(ensemble: TreeEnsemble, scale: str, task: str = "regression") -> tuple[Map, Bend]:
     """Find the map from an ensemble's raw sums to all outputs on a scale, and its bend."""
+    if scale == "raw" and task != "regression":
+        scale = "scores"
     if (ensemble.link, scale) not in LINKS:
         raise Unsupported(
             f"its objective's link is not known, so its {scale} cannot be differentiated (its margin can)."
         )
     chosen, bend = LINKS[ensemble.link, scale]
     steepness = ensemble.steepness
-    if steepness == 1.0 or scale == "margin":
+    # the margin of a regression is its raw sums; a classifier's are its log-odds
+    if steepness == 1.0 or scale == "scores" or (scale == "margin" and ensemble.link not in CLASSES):
         return chosen, bend
     return compose(affine(steepness * np.eye(len(ensemble.base))), chosen), lambda y: steepness**2 * bend(y)

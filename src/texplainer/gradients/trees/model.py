@@ -11,19 +11,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from scipy.special import ndtri
 
-from texplainer.gradients import Gradient, Unsupported
-from texplainer.gradients.transformers import Map, chain
-from texplainer.gradients.tree_certificate import Certificate, certify
-from texplainer.gradients.tree_ensemble import TreeEnsemble
-from texplainer.gradients.tree_links import Bend, link
-from texplainer.gradients.tree_loaders import load
-from texplainer.gradients.tree_smoothing import Smoothed, smooth
-from texplainer.gradients.tree_width import half_widths
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
+from texplainer.background.spread import spread
+from texplainer.errors import Unsupported
+from texplainer.gradients.engine import MOVE, Gradient
+from texplainer.gradients.transformers import Map, Pullback, chain
+from texplainer.gradients.trees.certificate import Certificate, certify
+from texplainer.gradients.trees.ensemble import TreeEnsemble
+from texplainer.gradients.trees.links import Bend, link
+from texplainer.gradients.trees.readers.table import load
+from texplainer.gradients.trees.soft import Smoothed, with_half_widths
+from texplainer.gradients.trees.width import half_widths
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
 
-CHECK_ROWS = 256
+CHECK_ROWS, TYPICAL_ROWS = 256, 64
+TRUST = 0.75  # exponent of a row's own change, of 1; the rest goes to the typical one
 SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
 ENLARGE = (2.0, 4.0, 8.0, 16.0)  # tried in turn where the gradient vanishes
 ROUNDINGS = 8.0  # error bound in units of round-off, for each level of each tree
@@ -41,22 +45,26 @@ class Explained:
     cells: Callable[[Array], Array]  # rows -> cells as the model sees them
     diagonal: bool  # each input depends on its own feature only, as after a scaler
     unit: Array  # (inputs,) half-widths for c = 1
+    sigma: Array  # (features,) spreads; 0 for categories
+    sample: Array  # (few rows, features) of the background
     smoothed: Smoothed
     certificate: Certificate
+    typical: tuple[Array, Array] | None = None  # see `_typical`
 
     def at(self, c: float) -> Explained:
         """The same at another width."""
         widths = c * self.unit
-        return replace(
-            self, smoothed=smooth(self.ensemble, widths), certificate=certify(self.ensemble, widths)
+        wide = replace(
+            self, smoothed=with_half_widths(self.ensemble, widths), certificate=certify(self.ensemble, widths)
         )
+        return replace(wide, typical=_typical(wide))
 
 
 def read(predictor: Predictor, background: Array) -> Explained:
     """Read a model's trees and check that they predict what the model predicts."""
     before, final = chain(predictor.model)
     ensemble = load(final)
-    after, bend = link(ensemble, predictor.scale)
+    after, bend = link(ensemble, predictor.scale, predictor.task)
     cells = partial(_cells, predictor)
     inputs = before(cells(background))[0]
     if inputs.shape[1] != ensemble.features:
@@ -75,7 +83,9 @@ def read(predictor: Predictor, background: Array) -> Explained:
         cells,
         diagonal,
         unit,
-        smooth(ensemble, none),
+        np.where(predictor.schema.numeric, spread(background), 0.0),
+        background[:: max(1, len(background) // TYPICAL_ROWS)][:TYPICAL_ROWS],
+        with_half_widths(ensemble, none),
         certify(ensemble, none),
     )
     _check(explained, background)
@@ -122,7 +132,7 @@ def _check(explained: Explained, background: Array) -> None:
         )
 
 
-def differentiate(at: Callable[[float], Explained], c: float, rows: Array) -> Gradient:
+def smoothed_gradient(at: Callable[[float], Explained], c: float, rows: Array) -> Gradient:
     """Smoothed values and gradients; where the gradient vanishes, again over a wider neighbourhood."""
     found = _gradient(at(c), rows)
     width = np.full(len(rows), c)
@@ -132,7 +142,7 @@ def differentiate(at: Callable[[float], Explained], c: float, rows: Array) -> Gr
             break
         wider = _gradient(at(factor * c), rows[flat])
         width[flat] = factor * c
-        for name in ("values", "error"):
+        for name in ("values", "error", "change"):
             getattr(found, name)[flat] = getattr(wider, name)
         for name, array in wider.extras.items():
             found.extras[name][flat] = array
@@ -142,40 +152,112 @@ def differentiate(at: Callable[[float], Explained], c: float, rows: Array) -> Gr
 
 
 def _gradient(explained: Explained, rows: Array) -> Gradient:
-    outputs = list(explained.predictor.outputs)
-    inputs, inputs_back = explained.before(explained.cells(rows))
-    raw, slopes = explained.smoothed(inputs)  # (rows, raw), (rows, inputs, raw)
-    value, value_back = explained.after(raw)
-    seeds = np.zeros((len(outputs), len(rows), value.shape[1]))
-    seeds[np.arange(len(outputs)), :, outputs] = 1.0
-    weights = value_back(seeds)  # (outputs, rows, raw): d output / d raw
-
-    by_input = np.einsum("ork,rjk->orj", weights, slopes)  # (outputs, rows, inputs)
-    values = np.ascontiguousarray(inputs_back(by_input).transpose(1, 2, 0))
-    steep, bent = _bounds(explained, inputs, weights, value[:, outputs])
-    if explained.diagonal:
-        steep, bent = np.abs(inputs_back(steep)), np.abs(inputs_back(inputs_back(bent)))
-    else:  # through mixed features the bounds of the inputs say nothing of the features
-        steep, bent = (np.full((len(outputs), *rows.shape), np.nan) for _ in range(2))
-    steep, bent = steep.transpose(1, 2, 0), bent.transpose(1, 2, 0)
-    unit = ROUNDINGS * 2.0**-53 * len(explained.ensemble.roots) * (explained.ensemble.depth + 1)
+    here = _slopes(explained, rows)
     return Gradient(
-        values,
-        unit * np.nan_to_num(steep),
+        here.values,
+        _rounding(explained, here).astype(np.float32),
         np.full(rows.shape, np.nan),
         np.zeros(rows.shape, np.uint8),
         np.zeros(len(rows), dtype=np.int64),
-        {"smoothed": value[:, outputs], "slope_bound": steep, "curvature_bound": bent},
+        {"smoothed": here.value},
+        here.change if explained.typical is None else _calibrated(explained.typical, here.change),
     )
 
 
-def _bounds(explained: Explained, inputs: Array, weights: Array, value: Array) -> tuple[Array, Array]:
-    """Bounds on the first and second derivatives by every input, both (outputs, rows, inputs)."""
+@dataclass(frozen=True)
+class Slopes:
+    """The smoothed model at rows."""
+
+    values: Array  # (rows, features, outputs) slopes
+    value: Array  # (rows, outputs)
+    link: Array  # (outputs, rows, raw) slopes of the link
+    back: Pullback  # from inputs to features
+    change: Array  # (rows, outputs) of the scaled slopes under a small move, by features' own curvature
+
+
+def _slopes(explained: Explained, rows: Array) -> Slopes:
+    """Slopes at rows, and how they change a little further on, by each feature's own curvature."""
+    inputs, back = explained.before(explained.cells(rows))
+    step = explained.before(explained.cells(rows + _move(explained)))[0] - inputs
+    step = np.nan_to_num(step)  # a missing cell does not move
+    raw, slopes, bends = explained.smoothed.bent(inputs)  # (rows, raw), twice (rows, inputs, raw)
+    value, link = _link_slopes(explained, raw)
+    values = _by_feature(link, slopes, back)
+    _, link_there = _link_slopes(explained, raw + np.einsum("rj,rjk->rk", step, slopes))
+    there = _by_feature(link_there, slopes + bends * step[:, :, None], back)
+    change = np.sqrt((((there - values) * explained.sigma[:, None]) ** 2).sum(axis=1))
+    return Slopes(values, value, link, back, change)
+
+
+def _link_slopes(explained: Explained, raw: Array) -> tuple[Array, Array]:
+    """Explained outputs (rows, outputs) and their slopes by the raw sums, (outputs, rows, raw)."""
+    outputs = list(explained.predictor.outputs)
+    value, back = explained.after(raw)
+    seeds = np.zeros((len(outputs), len(raw), value.shape[1]))
+    seeds[np.arange(len(outputs)), :, outputs] = 1.0
+    return value[:, outputs], back(seeds)
+
+
+def _by_feature(link: Array, slopes: Array, back: Pullback) -> Array:
+    """Chain the slopes of link, trees and transformers, (rows, features, outputs)."""
+    by_input = np.einsum("ork,rjk->orj", link, slopes)  # (outputs, rows, inputs)
+    return np.ascontiguousarray(back(by_input).transpose(1, 2, 0))
+
+
+def _move(explained: Explained) -> Array:
+    """Every number moves by as much, up or down, so that one move weighs all features alike."""
+    up = (np.arange(1, len(explained.sigma) + 1) * (5**0.5 - 1) / 2) % 1.0 < 0.5
+    return MOVE * explained.sigma * np.where(up, 1.0, -1.0)
+
+
+def _typical(explained: Explained) -> tuple[Array, Array]:
+    """Medians over some background rows of the change as measured, and as extrapolated, (outputs,) each.
+
+    Measured by real moves, fixed normal deviates for every feature.
+    """
+    rows, features = explained.sample, np.arange(1, len(explained.sigma) + 1)
+    here = _slopes(explained, rows)
+    found = []
+    for prime in (2, 3, 5, 7):
+        move = MOVE * explained.sigma * ndtri((0.5 + features * np.sqrt(prime)) % 1.0)
+        away = _slopes(explained, rows + move).values - here.values
+        found.append(np.sqrt(((away * explained.sigma[:, None]) ** 2).sum(axis=1)))
+    return np.median(np.mean(found, axis=0), axis=0), np.median(here.change, axis=0)
+
+
+def _calibrated(typical: tuple[Array, Array], change: Array) -> Array:
+    """Estimate `Gradient.change`, (rows, outputs), from the features' own curvature.
+
+    What features do to each other's slopes is missing in it: it is scaled to the changes measured on the
+    background, and drawn a little towards the typical one.
+    """
+    measured, own = typical
+    relative = change / np.where(own > 0, own, 1.0)
+    return np.where(own > 0, measured * relative**TRUST, change)
+
+
+def _rounding(explained: Explained, here: Slopes) -> Array:
+    """Bound on what round-off does to the slopes, (rows, features, outputs)."""
+    unit = ROUNDINGS * 2.0**-53 * len(explained.ensemble.roots) * (explained.ensemble.depth + 1)
+    steepest = explained.certificate.steepest()  # (inputs, raw)
+    by_input = np.einsum("ork,jk->orj", np.abs(here.link), steepest)
+    return unit * np.abs(here.back(by_input)).transpose(1, 2, 0)
+
+
+def bounds(explained: Explained, rows: Array) -> tuple[Array, Array]:
+    """Bounds on the first and second derivatives that hold by construction, both (rows, features, outputs).
+
+    NaN behind transformers that mix features: there the bounds of the inputs say nothing of the features.
+    """
+    if not explained.diagonal:
+        nothing = np.full((*rows.shape, len(explained.predictor.outputs)), np.nan)
+        return nothing, nothing
+    inputs, back = explained.before(explained.cells(rows))
+    here = _slopes(explained, rows)
     width = np.where(explained.smoothed.widths > 0, explained.smoothed.widths, 1.0)
-    oscillation = explained.certificate(inputs)  # (rows, inputs, raw)
-    first = oscillation / width[:, None]
-    steep = np.einsum("ork,rjk->orj", np.abs(weights), first)
-    bent = 2 * np.einsum("ork,rjk->orj", np.abs(weights), first / width[:, None])
+    first = explained.certificate(inputs) / width[:, None]  # (rows, inputs, raw)
+    steep = np.einsum("ork,rjk->orj", np.abs(here.link), first)
+    bent = 2 * np.einsum("ork,rjk->orj", np.abs(here.link), first / width[:, None])
     largest = first.max(axis=2)  # (rows, inputs)
-    bent += explained.bend(value).T[:, :, None] * largest**2
-    return steep, bent
+    bent += explained.bend(here.value).T[:, :, None] * largest**2
+    return np.abs(back(steep)).transpose(1, 2, 0), np.abs(back(back(bent))).transpose(1, 2, 0)

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients.tree_ensemble import LEAF, Floats, TreeEnsemble
-from texplainer.gradients.tree_kernel import BLOCK, Plan, scalar_rows, vector_rows
-from texplainer.gradients.tree_layout import coherent_order, subtree_ends
+from texplainer.gradients.trees.compiled import BLOCK, KernelArrays, scalar_rows, vector_rows
+from texplainer.gradients.trees.ensemble import LEAF, Floats, TreeEnsemble
+from texplainer.gradients.trees.layout import coherent_order, subtree_ends
 
 Execution = Callable[..., None]
 EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
+WORTH = 2e7  # rows times nodes from which the vector execution is worth being compiled
 LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `tree_ensemble.finite_threshold`
 
 
@@ -30,7 +31,7 @@ class Smoothed:
 
     ensemble: TreeEnsemble
     widths: Floats  # (features,) 0: a hard column
-    plan: Plan
+    plan: KernelArrays
     ranks: dict[int, Floats]  # hard column -> its sorted thresholds
     importance: Floats  # (columns,) how much a unit of each column decides, see `work`
 
@@ -50,18 +51,28 @@ class Smoothed:
         self, rows: Floats, *, execution: str = "auto", threads: int | None = None
     ) -> tuple[Floats, Floats]:
         """Smoothed raw outputs (rows, outputs) and their gradient (rows, features, outputs)."""
+        return self.bent(rows, execution=execution, threads=threads)[:2]
+
+    def bent(
+        self, rows: Floats, *, execution: str = "auto", threads: int | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values, gradient, and about how the gradient changes with its own feature (as the gradient).
+
+        A feature met again on a path bends more than the sum of its splits; that is left out.
+        """
         cells, outputs = self.code(rows), len(self.ensemble.base)
         value = np.zeros((len(rows), outputs))
-        gradient = np.zeros((len(rows), self.ensemble.columns, outputs))
+        gradient, bent = np.zeros((2, len(rows), self.ensemble.columns, outputs))
         order = np.arange(len(rows))
         if len(rows) >= 4 * BLOCK and execution != "scalar":
             order = coherent_order(cells, self.importance, BLOCK)
-        run(self.plan, (cells, order, value, gradient), execution, threads)
-        gradient = gradient[:, : self.ensemble.features] * self.plan.inverse[: self.ensemble.features, None]
-        return value + self.ensemble.base, gradient
+        fill_rows(self.plan, (cells, order, value, gradient, bent), execution, threads)
+        inverse = self.plan.inverse[: self.ensemble.features, None]
+        gradient, bent = (one[:, : self.ensemble.features] for one in (gradient, bent))
+        return value + self.ensemble.base, gradient * inverse, bent * inverse**2
 
 
-def smooth(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
+def with_half_widths(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
     """Prepare `ensemble` for the half-widths (features,)."""
     threshold, lower, upper = ensemble.threshold.copy(), ensemble.lower.copy(), ensemble.upper.copy()
     half = np.concatenate([widths, np.zeros(len(ensemble.categories))])
@@ -73,7 +84,7 @@ def smooth(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
         for bound in (threshold, lower, upper):
             inside = here[np.isfinite(bound[here])]
             bound[inside] = 4.0 * np.searchsorted(known, bound[inside]) + 2.0
-    plan = Plan(
+    plan = KernelArrays(
         kind=ensemble.kind,
         column=ensemble.column,
         threshold=threshold,
@@ -91,8 +102,8 @@ def smooth(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
     return Smoothed(ensemble, np.asarray(widths, dtype=np.float64), plan, ranks, work(plan) * plan.inverse)
 
 
-def run(plan: Plan, arrays: tuple[Any, ...], execution: str, threads: int | None) -> None:
-    """Fill the last two of (cells, order, value, gradient), in parallel over rows; how changes nothing."""
+def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threads: int | None) -> None:
+    """Fill all but (cells, order, ...) of the arrays, in parallel over rows; how changes nothing."""
     width = plan.value.shape[1]
     many = None if width == 1 else width
 
@@ -101,7 +112,7 @@ def run(plan: Plan, arrays: tuple[Any, ...], execution: str, threads: int | None
 
     first, last = 0, len(arrays[0])
     if execution == "auto":
-        first, last, execution = fastest(execute, last)
+        first, last, execution = fastest(execute, last, len(plan.kind))
     workers = min(threads or os.cpu_count() or 1, -(-(last - first) // (2 * BLOCK)))
     if workers <= 1:
         return execute(execution, first, last)
@@ -115,18 +126,20 @@ def run(plan: Plan, arrays: tuple[Any, ...], execution: str, threads: int | None
     return None
 
 
-def work(plan: Plan) -> Floats:
+def work(plan: KernelArrays) -> Floats:
     """For each column the nodes below its splits, summed: what there is to skip."""
     leaf = (plan.kind & LEAF) != 0
-    end = subtree_ends(plan.right, leaf)
+    end = subtree_ends(plan.right, leaf, plan.roots)
     below = np.where(leaf, 0, end - np.arange(len(leaf)))
     return np.bincount(plan.column.astype(np.int64), weights=below, minlength=len(plan.inverse)).astype(
         np.float64
     )
 
 
-def fastest(execute: Callable[[str, int, int], None], rows: int) -> tuple[int, int, str]:
+def fastest(execute: Callable[[str, int, int], None], rows: int, nodes: int) -> tuple[int, int, str]:
     """The faster execution, by trying both on a few rows if there are many; and the rows that remain."""
+    if rows * nodes < WORTH and not vector_rows.signatures:  # compiling the other would take seconds
+        return 0, rows, "scalar"
     if rows < 4 * BLOCK:
         return 0, rows, "scalar" if rows < BLOCK // 4 else "vector"
     took: dict[str, float] = {}

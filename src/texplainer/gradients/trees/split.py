@@ -3,8 +3,8 @@
 The noise is triangular on [-1, 1] in units of the column's half-width: density ``k(z) = 1 - |z|``, and
 a tail mass of ``k^2 / 2`` beyond z. With ``z = (threshold - x) / s``, the row goes left with
 probability F(z), given that its noisy value lies between the thresholds of the ancestors on the same
-column. Each function returns ``(left, right, slope)``, slope being s times the derivative of `right` by
-x; all work on floats and on lanes.
+column. Each function returns ``(left, right, slope, bend)``, slope being s times the derivative of `right`
+by x, and bend s^2 times its second derivative; all work on floats and on lanes.
 
 Masses are kept as tails, never as ``1 - F``: a child that is reached with probability 1e-20 keeps all
 its digits. And a probability of 0 goes with exactly 1 and slope 0 on the other side: who skips such a
@@ -15,7 +15,7 @@ child gets the same bits.
 
 from numba import njit
 
-from texplainer.gradients.lanes import at_most_one, magnitude, where_nan, where_negative, where_zero
+from texplainer.gradients.trees.vectors import at_most_one, magnitude, where_nan, where_negative, where_zero
 
 
 @njit(error_model="numpy")
@@ -25,20 +25,26 @@ def density(z):
 
 
 @njit(error_model="numpy")
+def rise(z, k):
+    """Of the density k at z with x, times s: 1 before the noise's middle, -1 behind it, 0 outside."""
+    return where_zero(k, 0.0, where_negative(z, -1.0, 1.0))
+
+
+@njit(error_model="numpy")
 def split_free(threshold, lower, upper, x, inverse):
     """The first split on its column along the path."""
     z = (threshold - x) * inverse
     k = density(z)
     small = 0.5 * k * k
     large = 1.0 - small
-    return where_negative(z, small, large), where_negative(z, large, small), k
+    return where_negative(z, small, large), where_negative(z, large, small), k, rise(z, k)
 
 
 @njit(error_model="numpy")
 def split_once(threshold, lower, upper, x, inverse):
-    """One ancestor bound, `upper`: (left, right, slope).
+    """One ancestor bound, `upper`: (left, right, slope, bend).
 
-    With minus `inverse` and the lower bound in its place, the mirror image: (right, left, slope).
+    With minus `inverse` and the lower bound in its place, the mirror image: (right, left, slope, -bend).
     """
     z, zu = (threshold - x) * inverse, (upper - x) * inverse
     k, ku = density(z), density(zu)
@@ -49,7 +55,8 @@ def split_once(threshold, lower, upper, x, inverse):
     outer = beyond * scale
     inner = where_zero(outer, 1.0, reached * scale)
     slope = where_zero(outer, 0.0, (k - inner * ku) * (2.0 * scale))
-    return inner, where_zero(inner, 1.0, outer), slope
+    bend = (rise(z, k) - inner * rise(zu, ku) + 2.0 * (slope * ku)) * (2.0 * scale)
+    return inner, where_zero(inner, 1.0, outer), slope, where_zero(outer, 0.0, bend)
 
 
 @njit(error_model="numpy")
@@ -71,11 +78,14 @@ def split_between(threshold, lower, upper, x, inverse):
     scale = 1.0 / where_zero(whole, 1.0, whole)
     left = ((tail - tail_l) + (two - two_l)) * scale
     right = ((tail_u - tail) + (two_u - two)) * scale
-    slope = where_zero(left * right, 0.0, ((k - ku) - right * (kl - ku)) * (2.0 * scale))
-    return where_zero(right, 1.0, left), where_zero(left, 1.0, right), slope
+    both, narrowing, end = left * right, kl - ku, rise(zu, ku)
+    slope = where_zero(both, 0.0, ((k - ku) - right * narrowing) * (2.0 * scale))
+    bend = ((rise(z, k) - end) - right * (rise(zl, kl) - end) - 2.0 * (slope * narrowing)) * (2.0 * scale)
+    return where_zero(right, 1.0, left), where_zero(left, 1.0, right), slope, where_zero(both, 0.0, bend)
 
 
 @njit(error_model="numpy")
-def take_default(x, default, left, right, slope):
+def take_default(x, default, left, right, slope, bend):
     """Where x is NaN, `default` (1 or 0) is the share that goes left, and nothing reacts to x."""
-    return where_nan(x, default, left), where_nan(x, 1.0 - default, right), where_nan(x, 0.0, slope)
+    left, right = where_nan(x, default, left), where_nan(x, 1.0 - default, right)
+    return left, right, where_nan(x, 0.0, slope), where_nan(x, 0.0, bend)

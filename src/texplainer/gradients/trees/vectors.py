@@ -21,9 +21,7 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, models, register_model
 
-WIDTH = (
-    8  # lanes a value: two 256-bit registers, so that independent work hides the latency of each operation
-)
+WIDTH = 16  # lanes a value: several registers, so that independent work hides the latency of each operation
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
 _INDEX = ir.IntType(32)
@@ -55,7 +53,7 @@ def _pointer(builder, address, index):
 
 
 @intrinsic
-def load(typingctx, address, index):
+def load_vector(typingctx, address, index):
     """`WIDTH` consecutive float64, from position `index` of the memory at `address` (``array.ctypes.data``).
 
     Memory goes by its address because an array handed from function to function is counted at every

@@ -1,6 +1,6 @@
 """Evidence that is the same for every explainer of a run: rows, neighbours, masks, the model's answers.
 
-Each piece is gathered once, and only when a chosen metric asks for it by name (table.py).
+Each piece is gathered once, and only when a chosen metric asks for it (measures.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer import prediction
+from texplainer.background.spread import spread
 from texplainer.errors import InputError, Unsupported
-from texplainer.frames import Schema
-from texplainer.prediction import Predictor
-from texplainer.signatures import Array
-from texplainer.spreads import spread
-
-from . import masks
-from .features import Features
-from .neighbourhood import Neighbourhood, neighbourhood
-from .representation import hidden_of
+from texplainer.metrics.evidence import masks
+from texplainer.metrics.evidence.features import Features
+from texplainer.metrics.evidence.neighbourhood import Neighbourhood, neighbourhood
+from texplainer.metrics.evidence.representation import hidden_of
+from texplainer.models import predictor as prediction
+from texplainer.models.predictor import Predictor
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 DRAWS = 32  # perturbations of infidelity
 SUBSETS = 50  # of faithfulness correlation
@@ -32,7 +31,7 @@ SMALL = 0.1  # infidelity's small steps, in spreads
 
 
 @dataclass(frozen=True)
-class Plan:
+class EvaluationSettings:
     """The settings of a run, the same for every explainer."""
 
     k: tuple[int, ...]
@@ -55,7 +54,7 @@ class Clock:
 
 
 @dataclass
-class Shared:
+class CommonEvidence:
     """Evidence that is the same for every explainer."""
 
     rows: Array  # (rows, columns) of the table the model eats
@@ -65,9 +64,11 @@ class Shared:
     predictors: dict[str, Predictor]
     model: Any
     output: int
-    plan: Plan
+    settings: EvaluationSettings
     truth: Array | None = None
     clock: Clock = field(default_factory=Clock)
+    measured_effects: dict[tuple[str, float], Array] = field(default_factory=dict)  # (scale, radius)
+    _filled: dict[str, Array] = field(default_factory=dict)
 
     @property
     def main(self) -> Predictor:
@@ -104,15 +105,15 @@ class Shared:
         """Predict the explained output on the main scale, (rows,)."""
         return self.everything(rows)[:, self.output]
 
-    # ---------------------------------------------------------------- named evidence
+    # ---------------------------------------------------------------- pieces of evidence
 
     @cached_property
     def hood(self) -> Neighbourhood:
         """The neighbours of every row, drawn once."""
-        plan = self.plan
+        asked = self.settings
         return neighbourhood(
-            self.rows, self.classify, self.background, self.features, neighbours=plan.neighbours,
-            sigma=plan.sigma, flip_share=plan.flip, max_distance=plan.max_distance, seed=plan.seed,
+            self.rows, self.classify, self.background, self.features, neighbours=asked.neighbours,
+            sigma=asked.sigma, flip_share=asked.flip, max_distance=asked.max_distance, seed=asked.seed,
         )  # fmt: skip
 
     def _at_neighbours(self, function: Callable[[Array], Array]) -> Array:
@@ -122,10 +123,15 @@ class Shared:
         out[self.hood.valid] = found
         return out
 
-    near_rows = property(lambda self: self.hood.rows)
-    k = property(lambda self: self.plan.k)
-    owner = property(lambda self: self.features.owner)
-    top = property(lambda self: 1.0 if self.main.scale == "probability" else 0.0)
+    @property
+    def near_rows(self) -> Array:
+        """The neighbours, (rows, neighbours, columns)."""
+        return self.hood.rows
+
+    @property
+    def top(self) -> float:
+        """What an output and its opposite add up to."""
+        return 1.0 if self.main.scale == "probability" else 0.0
 
     @cached_property
     def outputs(self) -> Array:
@@ -188,37 +194,41 @@ class Shared:
     @cached_property
     def ties(self) -> Array:
         """Random keys that order equal attributions, (rows, features)."""
-        return np.random.default_rng([self.plan.seed, 10]).random((len(self.rows), len(self.features.names)))
+        return np.random.default_rng([self.settings.seed, 10]).random(
+            (len(self.rows), len(self.features.names))
+        )
 
     @cached_property
     def direction(self) -> Array:
         """+1 where the explained output is what the model says of the row, else -1."""
         if self.main.task == "classification":
             return np.where(self.labels == self.output, 1.0, -1.0)
-        gone = np.broadcast_to(self.fills.mean(axis=0), self.rows.shape)
+        gone = np.broadcast_to(self.fills().mean(axis=0), self.rows.shape)
         return np.where(self.prediction >= self.predict(gone), 1.0, -1.0)
 
-    def _fills(self, mask: str) -> Array:
-        return masks.MASKS[mask](self.rows, self.background, self.features, self.plan.sigma, self.plan.seed)
-
-    fills = cached_property(lambda self: self._fills(self.plan.mask))
-    fills_mean = cached_property(lambda self: self._fills("mean"))
-    fills_marginal = cached_property(lambda self: self._fills("marginal"))
-    fills_gaussian = cached_property(lambda self: self._fills("gaussian"))
+    def fills(self, mask: str = "") -> Array:
+        """What removed features become under a mask, drawn once; the run's own mask unless one is named."""
+        mask = mask or self.settings.mask
+        if mask not in self._filled:
+            draw = masks.MASKS[mask]
+            self._filled[mask] = draw(
+                self.rows, self.background, self.features, self.settings.sigma, self.settings.seed
+            )
+        return self._filled[mask]
 
     @cached_property
     def subsets(self) -> NDArray[np.bool_]:
         """Random subsets of a quarter of the features, (subsets, rows, features)."""
         features = len(self.features.names)
         size = max(1, features // 4)
-        order = np.random.default_rng([self.plan.seed, 11]).random((SUBSETS, len(self.rows), features))
+        order = np.random.default_rng([self.settings.seed, 11]).random((SUBSETS, len(self.rows), features))
         return np.argsort(np.argsort(order, axis=-1), axis=-1) < size
 
     @cached_property
     def offsets(self) -> Array:
         """Small Gaussian steps, (rows, draws, columns); none on categories."""
         shape = (len(self.rows), DRAWS, self.rows.shape[1])
-        noise = np.random.default_rng([self.plan.seed, 12]).normal(size=shape)
+        noise = np.random.default_rng([self.settings.seed, 12]).normal(size=shape)
         return noise * SMALL * self.spread * self.features.numeric
 
     @cached_property

@@ -1,8 +1,8 @@
 """Evidence of one explainer: its explanations of the rows, of their neighbours, and of the rows again.
 
-A metric names the evidence it needs (table.py); `Own.find` looks it up here or in what is shared.
-Explanations are made in batches, each from a random state that depends on the seed, the explainer's name and
-the purpose alone, so that explainers cannot influence each other.
+What is the same for every explainer is in `common`. Explanations are made in batches, each from a random
+state that depends on the seed, the explainer's name and the purpose alone, so that explainers cannot
+influence each other.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer.errors import InputError
-from texplainer.isolation import isolated, stream
-from texplainer.signatures import Array
+from texplainer.errors import InputError, Unsupported
+from texplainer.metrics.evidence import rebuilding, units
+from texplainer.metrics.evidence.common import CommonEvidence
+from texplainer.metrics.evidence.local_effects import local_effects
+from texplainer.support.random_state import isolated, stream
+from texplainer.types import Array
 
-from . import units
-from .shared import Shared
 
-
-class Own:
+class ExplainerEvidence:
     """Evidence of one explainer: its explanations, and what it explains."""
 
-    def __init__(self, name: str, explain: Callable[[Any], Any], shared: Shared, control: bool) -> None:
-        self.name, self.explain, self.shared, self.control = name, explain, shared, control
-        self.seconds = 0.0  # for explaining the rows once
+    def __init__(
+        self, name: str, explain: Callable[[Any], Any], common: CommonEvidence, control: bool
+    ) -> None:
+        self.name, self.explain, self.common, self.control = name, explain, common, control
+        self.seconds = 0.0  # of the processor, for explaining the rows once: a busy machine does not show
         self.cost = np.nan  # model evaluations a row
         self.failures: dict[str, Exception] = {}  # purpose -> what was raised; not tried again
-        self.broken: NDArray[np.bool_] = np.zeros(len(shared.rows), dtype=bool)
-
-    def find(self, name: str) -> Any:
-        """Look a piece of evidence up, here or in what is shared."""
-        return getattr(self, name) if hasattr(type(self), name) else getattr(self.shared, name)
+        self.broken: NDArray[np.bool_] = np.zeros(len(common.rows), dtype=bool)
 
     def _explained(self, rows: Array, purpose: str, run: int = 0) -> tuple[Array, list[Any]]:
         """Explain rows in batches, each from a random state of its own; (values per feature, results)."""
@@ -48,17 +46,16 @@ class Own:
             raise
 
     def _in_batches(self, rows: Array, purpose: str, run: int) -> tuple[Array, list[Any]]:
-        shared, size = self.shared, self.shared.plan.batch_rows
-        values, results = np.empty((len(rows), len(shared.features.names))), []
+        common, size = self.common, self.common.settings.batch_rows
+        values, results = np.empty((len(rows), len(common.features.names))), []
         for start in range(0, len(rows), size):
             block = rows[start : start + size]
-            table = block if self.control else shared.schema.write(block)
-            began = time.perf_counter()
-            with isolated(stream(shared.plan.seed, self.name, purpose, run, start)):
+            table = block if self.control else common.schema.write(block)
+            began, busy = time.perf_counter(), time.process_time()
+            with isolated(stream(common.settings.seed, self.name, purpose, run, start)):
                 result = self.explain(table)
-            taken = time.perf_counter() - began
-            shared.clock.explain += taken
-            self.seconds += taken if purpose == "rows" else 0.0
+            common.clock.explain += time.perf_counter() - began
+            self.seconds += time.process_time() - busy if purpose == "rows" else 0.0
             values[start : start + size] = self._canonical(result, len(block))
             results.append(result)
         return values, results
@@ -71,34 +68,34 @@ class Own:
             values = values[:, :, self._output_of(result, values.shape[2])]
         if len(values) != count:
             raise InputError(f"the explainer returned {len(values)} rows for {count}; expected one each.")
-        return self.shared.features.gather(values, names)
+        return self.common.features.gather(values, names)
 
     def _output_of(self, result: Any, count: int) -> int:
-        wanted = self.shared.main.all_names[self.shared.output]
+        wanted = self.common.main.all_names[self.common.output]
         names = tuple(getattr(result, "output_names", ()))
         if wanted in names:
             return names.index(wanted)
-        if count == len(self.shared.main.all_names):
-            return self.shared.output
+        if count == len(self.common.main.all_names):
+            return self.common.output
         raise InputError(f"the explainer explains the outputs {names}, not {wanted!r}; explain that one.")
 
-    # ---------------------------------------------------------------- named evidence
+    # ---------------------------------------------------------------- pieces of evidence
 
     def warm_up(self) -> None:
         """Explain one row first: some libraries compile then. Counted in the run's time, not in `seconds`."""
         if self.control:
             return
-        table = self.shared.schema.write(self.shared.rows[:1])
+        table = self.common.schema.write(self.common.rows[:1])
         began = time.perf_counter()
         try:
-            with isolated(stream(self.shared.plan.seed, self.name, "warm-up")):
+            with isolated(stream(self.common.settings.seed, self.name, "warm-up")):
                 self.explain(table)
         finally:
-            self.shared.clock.explain += time.perf_counter() - began
+            self.common.clock.explain += time.perf_counter() - began
 
     @cached_property
     def _first(self) -> tuple[Array, list[Any]]:
-        values, results = self._explained(self.shared.rows, "rows")
+        values, results = self._explained(self.common.rows, "rows")
         self.broken = np.any(~np.isfinite(values), axis=1)
         spent = [getattr(result, "diagnostics", {}).get("evaluations", np.nan) for result in results]
         self.cost = float(np.mean(np.concatenate([np.atleast_1d(one) for one in spent])))
@@ -111,26 +108,69 @@ class Own:
 
     @cached_property
     def _near(self) -> tuple[Array, NDArray[np.bool_]]:
-        hood = self.shared.hood
-        near = np.zeros((*hood.valid.shape, len(self.shared.features.names)))
+        hood = self.common.hood
+        near = np.zeros((*hood.valid.shape, len(self.common.features.names)))
         near[hood.valid] = self._explained(hood.rows[hood.valid], "neighbours")[0]
         broken = np.any(~np.isfinite(near), axis=-1, keepdims=True)
         return np.where(broken, 0.0, near), hood.valid & ~broken[..., 0]
 
-    near_values = property(lambda self: self._near[0])
-    near_valid = property(lambda self: self._near[1])
+    @property
+    def near_values(self) -> Array:
+        """Attributions of the neighbours, (rows, neighbours, features)."""
+        return self._near[0]
+
+    @property
+    def near_valid(self) -> NDArray[np.bool_]:
+        """Mask of the neighbours that exist and were explained, (rows, neighbours)."""
+        return self._near[1]
 
     @cached_property
     def repeats(self) -> Array:
         """The rows explained again and again, (runs, rows, features)."""
-        runs = range(1, self.shared.plan.runs)
-        again = [self._explained(self.shared.rows, "runs", run)[0] for run in runs]
+        runs = range(1, self.common.settings.runs)
+        again = [self._explained(self.common.rows, "runs", run)[0] for run in runs]
         return np.stack([self.values, *again])  # (runs, rows, features)
 
     @cached_property
+    def on_other_backgrounds(self) -> tuple[Array, Array, Array]:
+        """The rows explained on a sample of the background, on another, and on the first with noise."""
+        common, seed = self.common, self.common.settings.seed
+        one, two = rebuilding.two_samples(common.background, common.features, seed)
+        noisy = rebuilding.with_noise(one, common.spread, common.features, seed)
+        one, two, noisy = (
+            self._by(self._rebuilt(background=common.schema.write(rows)), f"background {i}")
+            for i, rows in enumerate((one, two, noisy))
+        )
+        return one, two, noisy
+
+    @cached_property
+    def with_another_seed(self) -> Array:
+        """The rows explained with another seed, (rows, features)."""
+        return self._by(self._rebuilt(seed=rebuilding.another_seed(self.explain)), "seed")
+
+    def _rebuilt(self, **changes: Any) -> Callable[[Any], Any]:
+        return self.explain if self.control else rebuilding.rebuilt_explainer(self.explain, **changes)
+
+    def _by(self, explain: Callable[[Any], Any], purpose: str) -> Array:
+        """Explain the rows by another explainer under this one's name, from the same random state."""
+        other = ExplainerEvidence(self.name, explain, self.common, self.control)
+        return other._explained(self.common.rows, purpose)[0]
+
+    def local_effects(self, radius: float) -> Array:
+        """What the explained function does within `radius` spreads of the rows, (rows, features)."""
+        common = self.common
+        scale = str(getattr(self._first[1][0], "scale", ""))
+        if (scale, radius) not in common.measured_effects:
+            common.measured_effects[scale, radius] = local_effects(
+                self.own_predict, common.rows, common.spread, common.features, radius=radius,
+                seed=common.settings.seed,
+            )  # fmt: skip
+        return common.measured_effects[scale, radius]
+
+    @cached_property
     def unit(self) -> str:
-        """What a value means: "slope", "spread" or "contribution"."""
-        return units.unit_of(str(getattr(self._first[1][0], "attribution", "contribution")))
+        """What a value means: "slope", "spread" or "share"."""
+        return units.unit_of(str(getattr(self._first[1][0], "attribution", "shares")))
 
     @cached_property
     def _own_function(self) -> Callable[[Array], Array]:
@@ -140,72 +180,76 @@ class Own:
             return explained
         predictor, schema = (getattr(self.explain, name, None) for name in ("predictor", "schema"))
         if predictor is None or schema is None:
-            return self.shared.predict
-        write = self.shared.schema.write
-        return lambda rows: predictor.everything(schema.read(write(rows)))[:, self.shared.output]
+            return self.common.predict
+        write = self.common.schema.write
+        return lambda rows: predictor.everything(schema.read(write(rows)))[:, self.common.output]
 
     def own_predict(self, rows: Array) -> Array:
         """Call the explained function, timed as the model's time."""
-        if self._own_function == self.shared.predict:
-            return self.shared.predict(rows)
+        if self._own_function == self.common.predict:
+            return self.common.predict(rows)
         began = time.perf_counter()
         try:
             return self._own_function(rows)
         finally:
-            self.shared.clock.model += time.perf_counter() - began
+            self.common.clock.model += time.perf_counter() - began
 
     @cached_property
     def own_predictions(self) -> Array:
         """The explained function at the rows, (rows,)."""
-        return self.own_predict(self.shared.rows)
+        return self.own_predict(self.common.rows)
 
     @cached_property
     def base(self) -> Array:
         """Its mean over the background, once per row."""
-        return np.full(len(self.shared.rows), self.own_predict(self.shared.background).mean())
+        return np.full(len(self.common.rows), self.own_predict(self.common.background).mean())
 
     @cached_property
     def contributions(self) -> Array:
         """The output each feature accounts for, (rows, features)."""
-        shared = self.shared
-        return units.contributions(
-            self.values, self.unit, shared.rows, shared.baseline, shared.spread, shared.features
+        common = self.common
+        return units.output_shares(
+            self.values, self.unit, common.rows, common.baseline, common.spread, common.features
         )
 
     @cached_property
-    def _slopes(self) -> tuple[Array, str]:
-        """What the explanation claims of small steps: its surrogate's slopes, or its values without one."""
-        results = self._first[1]
-        if not all(np.all(np.isfinite(getattr(result, "gradient", np.nan))) for result in results):
-            return self.values, self.unit
-        return np.concatenate([self._canonical(r, len(r), "gradient") for r in results]), "slope"
+    def expected_small(self) -> Array:
+        """What the shown values expect of the small steps, (rows, draws)."""
+        return self._expected_small(self.values, self.unit)
 
     @cached_property
-    def expected_small(self) -> Array:
-        """What the explanation expects of the small steps, (rows, draws)."""
-        shared, (slopes, unit) = self.shared, self._slopes
+    def expected_surrogate(self) -> Array:
+        """What the local model beside the values expects of them, (rows, draws)."""
+        results = self._first[1]
+        if not all(np.all(np.isfinite(getattr(result, "gradient", np.nan))) for result in results):
+            raise Unsupported("the explanation carries no local model (a gradient) beside its values.")
+        slopes = np.concatenate([self._canonical(one, len(one), "gradient") for one in results])
+        return self._expected_small(slopes, "slope")
+
+    def _expected_small(self, values: Array, unit: str) -> Array:
+        common = self.common
         return units.expected_small(
-            slopes, unit, shared.rows, shared.offsets, shared.baseline, shared.spread, shared.features
+            values, unit, common.rows, common.offsets, common.baseline, common.spread, common.features
         )
 
     @cached_property
     def response_small(self) -> Array:
         """What the model does, (rows, draws)."""
-        return self._responses(self.shared.rows[:, None] - self.shared.offsets)
+        return self._responses(self.common.rows[:, None] - self.common.offsets)
 
     @cached_property
     def expected_references(self) -> Array:
         """What the explanation expects on the way to the references, (rows, draws)."""
-        shared = self.shared
+        common = self.common
         return units.expected_references(
-            self.values, self.unit, shared.rows, shared.references, shared.spread, shared.features
+            self.values, self.unit, common.rows, common.references, common.spread, common.features
         )
 
     @cached_property
     def response_references(self) -> Array:
         """What the model does, (rows, draws)."""
-        shape = (len(self.shared.rows), *self.shared.references.shape)
-        return self._responses(np.broadcast_to(self.shared.references, shape))
+        shape = (len(self.common.rows), *self.common.references.shape)
+        return self._responses(np.broadcast_to(self.common.references, shape))
 
     def _responses(self, moved: Array) -> Array:
         """f(x) - f(x - I) on the explainer's own scale, (rows, draws)."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import InputError
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Features:
         return summed
 
 
-def features_of(
+def describe_features(
     names: Sequence[str],
     background: Array,
     groups: Mapping[str, Sequence[int]] | None = None,

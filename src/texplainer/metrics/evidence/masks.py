@@ -12,20 +12,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer.signatures import Array
-
-from .features import Features
-from .neighbourhood import flip
+from texplainer.metrics.evidence.features import Features
+from texplainer.metrics.evidence.neighbourhood import flip
+from texplainer.types import Array
 
 DRAWS = 16
 
 
-def zero(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
+def fill_zero(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
     """Fill with zeros: the paper's removal."""
     return np.zeros((1, 1, rows.shape[1]))
 
 
-def mean(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
+def fill_mean(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
     """Fill with the background's mean; for a category its most frequent level."""
     fill = background.mean(axis=0)
     for feature in features.patterns:
@@ -35,7 +34,7 @@ def mean(rows: Array, background: Array, features: Features, sigma: float, seed:
     return fill[None, None, :]
 
 
-def marginal(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
+def fill_marginal(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
     """Fill with evenly spaced quantiles of each feature, shuffled apart so that features are independent."""
     generator = np.random.default_rng([seed, 1])
     fills = np.empty((DRAWS, 1, rows.shape[1]))
@@ -47,7 +46,7 @@ def marginal(rows: Array, background: Array, features: Features, sigma: float, s
     return fills
 
 
-def gaussian(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
+def fill_gaussian(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
     """Add N(0, sigma^2) to the row; a category takes another level with probability one half (OpenXAI)."""
     generator = np.random.default_rng([seed, 2])
     draws = np.repeat(rows[None], DRAWS, axis=0)  # (draws, rows, columns)
@@ -56,7 +55,12 @@ def gaussian(rows: Array, background: Array, features: Features, sigma: float, s
 
 
 Mask = Callable[[Array, Array, Features, float, int], Array]
-MASKS: dict[str, Mask] = {"zero": zero, "mean": mean, "marginal": marginal, "gaussian": gaussian}
+MASKS: dict[str, Mask] = {
+    "zero": fill_zero,
+    "mean": fill_mean,
+    "marginal": fill_marginal,
+    "gaussian": fill_gaussian,
+}
 
 
 def apply(rows: Array, fills: Array, removed: NDArray[np.bool_], owner: NDArray[np.int_]) -> Array:

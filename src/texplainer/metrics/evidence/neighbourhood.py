@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import InputError
-from texplainer.signatures import Array
-
-from .features import Features
+from texplainer.metrics.evidence.features import Features
+from texplainer.types import Array
 
 SIGMA = 0.001**0.5
 FLIP = 1e-4
@@ -39,6 +38,11 @@ class Neighbourhood:
     def shortage(self) -> NDArray[np.int_]:
         """How many neighbours each row lacks."""
         return self.valid.shape[1] - self.valid.sum(axis=1)
+
+
+def comparable(rows: Array) -> Array:
+    """Rows that distances can be taken of: a missing cell is a level of its own, with the code -1."""
+    return np.where(np.isnan(rows), -1.0, rows)
 
 
 def neighbourhood(
@@ -85,7 +89,7 @@ def neighbourhood(
         ]
         drawn = np.stack(tries)  # (short rows, candidates, columns)
         same = classify(drawn.reshape(-1, columns)).reshape(drawn.shape[:2]) == own[short, None]
-        away = np.linalg.norm(drawn - rows[short, None], axis=-1)
+        away = np.linalg.norm(comparable(drawn) - comparable(rows[short, None]), axis=-1)
         away = np.where(same & (away <= max_distance) & (away > 0), away, np.inf)
         pool, far = np.concatenate([found[short], drawn], 1), np.concatenate([distance[short], away], 1)
         nearest = np.argsort(far, axis=1, kind="stable")[:, :neighbours]
@@ -108,8 +112,10 @@ def _perturb(
     count: int,
     generator: np.random.Generator,
 ) -> Array:
-    low = np.minimum(background.min(axis=0), row)  # a row outside the data keeps its own value as the edge
-    high = np.maximum(background.max(axis=0), row)
+    low = np.minimum(
+        np.fmin.reduce(background), row
+    )  # a row outside the data keeps its own value as the edge
+    high = np.maximum(np.fmax.reduce(background), row)
     moved = row + features.numeric * generator.normal(0.0, sigma, (count, len(row)))
     return flip(np.clip(moved, low, high), features, share, generator)
 

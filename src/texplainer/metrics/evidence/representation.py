@@ -6,16 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from texplainer.errors import Unsupported
-
-ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "relu": lambda z: np.maximum(z, 0.0),
-    "tanh": np.tanh,
-    "logistic": expit,
-    "identity": lambda z: z,
-}
+from texplainer.models.perceptron import Layers
 
 
 def hidden_of(model: Any) -> Callable[[Any], np.ndarray]:
@@ -35,10 +28,7 @@ def hidden_of(model: Any) -> Callable[[Any], np.ndarray]:
 
 
 def _mlp(network: Any, rows: np.ndarray) -> np.ndarray:
-    act = ACTIVATIONS[network.activation]
-    for weight, bias in list(zip(network.coefs_, network.intercepts_, strict=True))[:-1]:
-        rows = act(rows @ weight + bias)
-    return rows
+    return Layers(network).forward(rows.astype(np.float64))[-2].copy()  # its buffers are used again
 
 
 def _torch(network: Any, table: Any) -> np.ndarray:

@@ -9,25 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from texplainer.signatures import Array
-
-from .features import Features
-from .stability import clip_from_zero
-
-#: attribution name -> the unit of its numbers
-UNITS = {
-    "sensitivity": "slope",
-    "scaled": "spread",
-    "effect": "spread",
-    "contribution": "contribution",
-    "integrated": "contribution",
-    "additive": "contribution",
-}
+from texplainer.metrics.evidence.features import Features
+from texplainer.metrics.scores.stability import clip_from_zero
+from texplainer.readings.table import READINGS
+from texplainer.types import Array
 
 
 def unit_of(attribution: str) -> str:
-    """Name the unit of an attribution; contributions unless it is known to be something else."""
-    return UNITS.get(attribution, "contribution")
+    """Name the unit of an attribution; shares unless it is known to be something else."""
+    reading = READINGS.get(attribution)
+    return "share" if reading is None else reading.unit
 
 
 def _per_feature(columns: Array, features: Features) -> Array:
@@ -39,14 +30,14 @@ def _numeric(features: Features) -> Array:
     return features.numeric[[own[0] for own in features.columns]].astype(float)
 
 
-def contributions(
+def output_shares(
     values: Array, unit: str, rows: Array, baseline: Array, spread: Array, features: Features
 ) -> Array:
     """Compute the output each feature accounts for on the way from the baseline to x, (rows, features).
 
     A category's attribution is taken as its contribution in every unit.
     """
-    if unit == "contribution":
+    if unit == "share":
         return values
     way = _per_feature(rows - baseline, features)
     slope = values / _per_feature(spread, features) if unit == "spread" else values
@@ -64,9 +55,7 @@ def expected_small(
     """
     scale = _per_feature(spread, features)
     way = clip_from_zero(_per_feature(rows - baseline, features) / scale, 1e-2) * scale
-    slope = {"slope": values, "spread": values / scale, "contribution": values / way}[unit] * _numeric(
-        features
-    )
+    slope = {"slope": values, "spread": values / scale, "share": values / way}[unit] * _numeric(features)
     return np.einsum("rf,rdf->rd", slope, _per_feature(offsets, features))
 
 
@@ -77,7 +66,7 @@ def expected_references(
 
     Contributions are summed, whatever b: they are already relative to the background.
     """
-    if unit == "contribution":
+    if unit == "share":
         return np.repeat(values.sum(axis=1)[:, None], len(references), axis=1)
     way = rows[:, None, :] - references  # (rows, draws, columns)
     differs = np.stack([np.any(way[..., list(own)] != 0, axis=-1) for own in features.columns], axis=-1)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from texplainer.signatures import Array
-
-from .stability import Scores
+from texplainer.metrics.scores.stability import Scores
+from texplainer.types import Array
 
 
 def local_accuracy(predictions: Array, base: Array, contributions: Array, *, tol: float = 1e-2) -> Scores:
@@ -24,6 +23,14 @@ def truth_error(values: Array, truth: Array) -> Array:
     """Relative error ‖e - t‖ / ‖t‖ to the known gradient or weights t, (rows, features)."""
     size = np.linalg.norm(truth, axis=-1)
     return np.linalg.norm(values - truth, axis=-1) / np.where(size > 0, size, np.nan)
+
+
+def truth_mass(values: Array, truth: Array) -> Array:
+    """Share of sum |e| on features whose true weight is zero; NaN where there is none, or e is all zeros."""
+    absent = truth == 0
+    size = np.abs(values).sum(axis=-1)
+    share = np.where(absent, np.abs(values), 0.0).sum(axis=-1) / np.where(size > 0, size, np.nan)
+    return np.where(absent.any(axis=-1), share, np.nan)
 
 
 def truth_cosine(values: Array, truth: Array) -> Array:

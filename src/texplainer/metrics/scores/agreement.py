@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
 def ranking(values: Array, ties: Array) -> NDArray[np.int_]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 
-def shares(values: Array) -> Array:
+def attribution_shares(values: Array) -> Array:
     """|e_i| / sum |e|, NaN for a row of zeros."""
     size = np.abs(values)
     total = size.sum(axis=-1, keepdims=True)
@@ -20,13 +20,13 @@ def shares(values: Array) -> Array:
 
 def complexity(values: Array) -> Array:
     """Entropy of the attribution shares, in nats (Bhatt et al., 2020, arXiv 2005.00631)."""
-    share = shares(values)
+    share = attribution_shares(values)
     return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=-1)
 
 
 def sparseness(values: Array) -> Array:
     """Gini index of |e|: 0 when all are equal, 1 - 1/features when one stands alone (Chalasani, 2020)."""
-    ordered = np.sort(shares(values), axis=-1)
+    ordered = np.sort(attribution_shares(values), axis=-1)
     features = values.shape[-1]
     weights = (2 * np.arange(1, features + 1) - features - 1) / features
     return ordered @ weights

@@ -8,24 +8,24 @@ through `fills` (see masks.py); `owner` maps columns to features; `ties` orders 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 from scipy.stats import rankdata
 
-from texplainer.signatures import Array
-
-from . import masks
-from .agreement import correlation, ranking
-from .stability import Scores
+from texplainer.metrics.evidence import masks
+from texplainer.metrics.scores.agreement import correlation, ranking
+from texplainer.metrics.scores.stability import Scores
+from texplainer.types import Array
 
 Output = Callable[[Array], Array]
 Owner = NDArray[np.int_]
 STEPS = 20
 
 
-def places(values: Array, ties: Array) -> NDArray[np.int_]:
+def importance_places(values: Array, ties: Array) -> NDArray[np.int_]:
     """Rank of each feature, 0 = largest value."""
     return np.argsort(ranking(values, ties), axis=-1, kind="stable")
 
@@ -47,13 +47,16 @@ def prediction_gap_important(
     k: Sequence[int],
 ) -> Scores:
     """PGI: |f(x) - f(x without its top k)| for each k (Dai et al., 2022; the paper, Eq. 10)."""
-    place = places(np.abs(values), ties)
-    outputs = without(rows, predict, fills, owner, np.stack([place < one for one in k]))
-    return {str(one): np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
+    return _gaps(np.abs(values), rows, prediction, predict, fills, owner, ties, k)
 
 
-def prediction_gap_unimportant(
-    values: Array,
+def prediction_gap_unimportant(values: Array, **evidence: Any) -> Scores:
+    """PGU: the same without the bottom k."""
+    return _gaps(-np.abs(values), **evidence)
+
+
+def _gaps(
+    size: Array,
     rows: Array,
     prediction: Array,
     predict: Output,
@@ -62,8 +65,7 @@ def prediction_gap_unimportant(
     ties: Array,
     k: Sequence[int],
 ) -> Scores:
-    """PGU: the same without the bottom k."""
-    place = places(-np.abs(values), ties)
+    place = importance_places(size, ties)
     outputs = without(rows, predict, fills, owner, np.stack([place < one for one in k]))
     return {str(one): np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
 
@@ -79,7 +81,7 @@ def prediction_gap_kept(
     k: Sequence[int],
 ) -> Scores:
     """1 - |f(x) - f(only the top k by signed value)|: what the paper's printed PGI tables seem to hold."""
-    place = places(values, ties)
+    place = importance_places(values, ties)
     outputs = without(rows, predict, fills, owner, np.stack([place >= one for one in k]))
     return {str(one): 1 - np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
 
@@ -98,6 +100,24 @@ def prediction_gap_area(
     every = range(1, max(k) + 1)
     gaps = prediction_gap_important(values, rows, prediction, predict, fills, owner, ties, every)
     curve = np.stack(list(gaps.values()))
+    return trapezoid(curve, axis=0) / (len(curve) - 1) if len(curve) > 1 else curve[0]
+
+
+def prediction_gap_complement(
+    values: Array,
+    rows: Array,
+    prediction: Array,
+    predict: Output,
+    fills: Array,
+    owner: Owner,
+    ties: Array,
+    k: Sequence[int],
+) -> Array:
+    """PGU as OpenXAI has it: all but the top k are perturbed; area over k = 1 ... max(k) by its width."""
+    every = range(1, max(k) + 1)
+    place = importance_places(np.abs(values), ties)
+    outputs = without(rows, predict, fills, owner, np.stack([place >= one for one in every]))
+    curve = np.abs(prediction - outputs).mean(axis=0)  # (k, rows)
     return trapezoid(curve, axis=0) / (len(curve) - 1) if len(curve) > 1 else curve[0]
 
 
@@ -146,7 +166,7 @@ def _removal_area(
     top: float,
     inserted: bool,
 ) -> Array:
-    place = places(key, ties)
+    place = importance_places(key, ties)
     features = key.shape[1]
     counts = np.unique(np.linspace(0, features, min(features, STEPS) + 1).round().astype(int))
     removed = np.stack([(place >= count) if inserted else (place < count) for count in counts])

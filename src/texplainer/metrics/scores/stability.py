@@ -15,11 +15,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer.signatures import Array
+from texplainer.types import Array
 
 Scores = dict[str, Array]
 #: (reference, other, eps) -> norm of the change along the last axis
@@ -39,6 +40,11 @@ def _clipped(reference: Array, other: Array, eps: float) -> Array:
 
 def _zeros_lifted(reference: Array, other: Array, eps: float) -> Array:
     return np.linalg.norm((reference - other) / np.where(reference == 0, eps, reference), axis=-1)
+
+
+def _zeros_skipped(reference: Array, other: Array, eps: float) -> Array:
+    change = (reference - other) / np.where(reference == 0, 1.0, reference)
+    return np.linalg.norm(np.where(reference == 0, 0.0, change), axis=-1)
 
 
 def _norm_ratio(reference: Array, other: Array, eps: float) -> Array:
@@ -71,6 +77,10 @@ class Convention:
 
 CONVENTIONS = {
     "paper": Convention(_clipped, _clipped, _clipped, _at_least, EPS, "probability"),
+    # As the paper's own code: no clipping, and exact zeros take no part.
+    "zeros-skipped": Convention(
+        _zeros_skipped, _zeros_skipped, _zeros_skipped, _at_least, EPS, "probability"
+    ),
     "openxai": Convention(_norm_ratio, _norm_ratio, _norm_ratio, _at_least, EPS, "margin"),
     # Quantus 0.6 divides by the plain distance of the logits, not by a relative one.
     "quantus": Convention(_zeros_lifted, _zeros_lifted, _distance, _not_zero, 1e-6, "margin"),
@@ -87,39 +97,18 @@ def relative_input_stability(
     convention: str = "paper",
     eps: float | None = None,
 ) -> Scores:
-    """RIS: change of the explanation over change of the input, maximum and mean over the neighbours."""
+    """RIS: change of the explanation over change of the input, maximum and mean over the neighbours.
+
+    With the units of the last hidden layer, (rows, units), in place of the rows it is RRS.
+    """
     rule = CONVENTIONS[convention]
     return _relative(rule, rule.inputs, eps, values, near_values, rows, near_rows, near_valid)
 
 
-def relative_output_stability(
-    values: Array,
-    near_values: Array,
-    outputs: Array,
-    near_outputs: Array,
-    near_valid: NDArray[np.bool_],
-    *,
-    convention: str = "paper",
-    eps: float | None = None,
-) -> Scores:
-    """ROS: change of the explanation over change of the outputs, on the convention's scale."""
+def relative_output_stability(*evidence: Any, convention: str = "paper", eps: float | None = None) -> Scores:
+    """ROS: as RIS, over the change of the outputs, on the convention's scale."""
     rule = CONVENTIONS[convention]
-    return _relative(rule, rule.outputs, eps, values, near_values, outputs, near_outputs, near_valid)
-
-
-def relative_representation_stability(
-    values: Array,
-    near_values: Array,
-    hidden: Array,
-    near_hidden: Array,
-    near_valid: NDArray[np.bool_],
-    *,
-    convention: str = "paper",
-    eps: float | None = None,
-) -> Scores:
-    """RRS: change of the explanation over change of the last hidden layer, (rows, units)."""
-    rule = CONVENTIONS[convention]
-    return _relative(rule, rule.inputs, eps, values, near_values, hidden, near_hidden, near_valid)
+    return _relative(rule, rule.outputs, eps, *evidence)
 
 
 def _relative(
@@ -135,7 +124,9 @@ def _relative(
     eps = rule.eps if eps is None else eps
     moved = rule.explanation(values[:, None, :], near_values, eps)  # (rows, neighbours)
     # Two explanations of nothing but zeros have no relative change: 0/0 is undefined, not perfect.
-    silent = np.all(values == 0, axis=-1)[:, None] & np.all(near_values == 0, axis=-1)
+    silent = np.all(values == 0, axis=-1)[:, None]
+    if rule.explanation is not _zeros_skipped:  # there a row of zeros would never change, whatever follows
+        silent = silent & np.all(near_values == 0, axis=-1)
     ratio = np.where(silent, np.nan, moved / rule.floor(follow(basis[:, None, :], near_basis, eps), eps))
     return {
         "max": over_neighbours(np.nanmax, ratio, near_valid),
@@ -178,7 +169,7 @@ def local_lipschitz(
     return over_neighbours(np.nanmax, _distance(values[:, None, :], near_values, 0.0) / away, near_valid)
 
 
-def sensitivity(values: Array, near_values: Array, near_valid: NDArray[np.bool_]) -> Scores:
+def max_sensitivity(values: Array, near_values: Array, near_valid: NDArray[np.bool_]) -> Scores:
     """Maximum and average of ‖e - e'‖ / ‖e‖ (Yeh et al., 2019, normalised as Captum does)."""
     size = _undefined_at_zero(np.linalg.norm(values, axis=-1))[:, None]
     moved = _distance(values[:, None, :], near_values, 0.0) / size
@@ -200,6 +191,17 @@ def run_stability(repeats: Array) -> Scores:
         "max": np.linalg.norm(apart, axis=-1).max(axis=0),
         "deviation": np.sqrt((apart**2).mean(axis=0).sum(axis=-1)),
     }
+
+
+def relative_change(first: Array, second: Array) -> Array:
+    """‖a - b‖ over the mean of ‖a‖ and ‖b‖, per row: 0 = the same, at most 2; NaN where both are zeros."""
+    size = (np.linalg.norm(first, axis=-1) + np.linalg.norm(second, axis=-1)) / 2
+    return np.linalg.norm(first - second, axis=-1) / _undefined_at_zero(size)
+
+
+def background_stability(sample: Array, other: Array, noisy: Array) -> Scores:
+    """Change of explanations between backgrounds: two samples of the data, and one with a trace of noise."""
+    return {"sample": relative_change(sample, other), "noise": relative_change(sample, noisy)}
 
 
 def class_agreement(

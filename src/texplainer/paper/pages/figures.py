@@ -1,14 +1,15 @@
-"""The two figures of the paper's experiments, redrawn: boxplots of RIS and ROS, and running times."""
+"""The figures of the pages: the paper's two redrawn, critical differences, two qualities at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .results import Result
+from texplainer.metrics.comparison import inseparable
+from texplainer.paper.results import Result
 
 #: matplotlib writes the same bytes each time with these
 FIXED: Any = {"svg.hashsalt": "texplainer", "svg.fonttype": "none"}
@@ -18,7 +19,7 @@ COLOURS = ("#c2410c", "#f59e0b", "#1d4ed8", "#0891b2", "#6d28d9", "#15803d", "#6
 def boxplots(repetitions: Sequence[Result], path: Path) -> None:
     """RIS and ROS over the repetitions, maximum and mean over the rows in each, on a logarithmic scale."""
     names = list(dict.fromkeys(explainer for explainer, _ in repetitions[0].scores))
-    figure, axes = canvas(1, 4, (13.0, 3.6))
+    figure, axes = new_figure(1, 4, (13.0, 3.6))
     panels = [(metric, fold) for metric in ("ris", "ros") for fold in ("max", "mean")]
     for ax, (metric, fold) in zip(axes, panels, strict=True):
         boxes = [repeated(repetitions, name, f"{metric}/{fold}", fold) for name in names]
@@ -30,7 +31,7 @@ def boxplots(repetitions: Sequence[Result], path: Path) -> None:
         ax.set_title(f"{metric.upper()} {fold} (lower is better)", fontsize=9)
         ax.set_xticks(range(1, len(names) + 1), names, rotation=60, ha="right", fontsize=7)
         ax.grid(axis="y", alpha=0.3)
-    write(figure, path)
+    write_figure(figure, path)
 
 
 def repeated(repetitions: Sequence[Result], name: str, score: str, fold: str) -> np.ndarray[Any, Any]:
@@ -41,7 +42,7 @@ def repeated(repetitions: Sequence[Result], name: str, score: str, fold: str) ->
 
 def running_time(result: Result, path: Path) -> None:
     """Seconds against the number of explanations, on a logarithmic scale."""
-    figure, (ax,) = canvas(1, 1, (7.6, 4.0))
+    figure, (ax,) = new_figure(1, 1, (7.6, 4.0))
     tasks = result.record["tasks"]
     for (name, _), colour in zip(result.scores, COLOURS, strict=False):
         seconds = result.scores[name, "seconds"]
@@ -55,10 +56,56 @@ def running_time(result: Result, path: Path) -> None:
     ax.set_ylabel("seconds")
     ax.grid(alpha=0.3, which="both")
     ax.spines[["top", "right"]].set_visible(False)
-    write(figure, path)
+    write_figure(figure, path)
 
 
-def canvas(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
+def critical_difference_diagram(average: Mapping[str, float], critical: float, path: Path) -> None:
+    """Average ranks on a line, best to the left; a bar joins what cannot be told apart (Demsar, 2006)."""
+    order = sorted(average, key=lambda name: (average[name], name))
+    ranks = np.array([average[name] for name in order])
+    half = (len(order) + 1) // 2
+    figure, (ax,) = new_figure(1, 1, (8.0, 1.2 + 0.22 * half))
+    for place, (name, rank) in enumerate(zip(order, ranks, strict=True)):
+        left = place < half
+        level = 1.6 + (place if left else len(order) - 1 - place)
+        edge = ranks[0] - 0.2 if left else ranks[-1] + 0.2
+        ax.plot([rank, rank, edge], [0, level, level], color="#334155", lw=0.8)
+        words = f"{name}  {rank:.2f} " if left else f" {rank:.2f}  {name}"
+        ax.text(edge, level, words, ha="right" if left else "left", va="center", fontsize=8)
+    for depth, (first, last) in enumerate(inseparable(ranks, critical)):
+        ax.plot([ranks[first], ranks[last]], [0.3 + 0.25 * depth] * 2, color="#c2410c", lw=3)
+    ax.plot([ranks[0], ranks[0] + critical], [-0.6] * 2, color="#334155", lw=1.5)
+    ax.text(ranks[0], -0.8, f"critical difference {critical:.2f}", fontsize=7)
+    ax.axhline(0, color="#334155", lw=0.8)
+    ax.set_ylim(half + 1.4, -1.2)
+    ax.set_yticks([])
+    ax.set_xlabel("average rank, 1 = best")
+    ax.spines[["top", "left", "right"]].set_visible(False)
+    write_figure(figure, path)
+
+
+def two_qualities(
+    points: Mapping[str, tuple[float, float]], labels: tuple[str, str], path: Path, *, logarithmic: str = ""
+) -> None:
+    """Every explainer at two numbers; `logarithmic` names the axes that are ("x", "y", "xy")."""
+    figure, (ax,) = new_figure(1, 1, (7.2, 4.6))
+    for place, (name, (x, y)) in enumerate(points.items()):
+        if not (np.isfinite(x) and np.isfinite(y)):
+            continue
+        ax.plot(x, y, "o", color=COLOURS[place % len(COLOURS)])
+        ax.annotate(name, (x, y), xytext=(5, 3), textcoords="offset points", fontsize=7)
+    if "x" in logarithmic:
+        ax.set_xscale("log")
+    if "y" in logarithmic:
+        ax.set_yscale("log")
+    ax.set_xlabel(labels[0])
+    ax.set_ylabel(labels[1])
+    ax.grid(alpha=0.3)
+    ax.spines[["top", "right"]].set_visible(False)
+    write_figure(figure, path)
+
+
+def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
     """A figure of its own, without touching matplotlib's global state."""
     from matplotlib.figure import Figure
 
@@ -66,7 +113,7 @@ def canvas(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, lis
     return figure, list(np.ravel(figure.subplots(rows, columns)))
 
 
-def write(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: Path) -> None:
     """Write an SVG that is the same each time it is drawn."""
     import matplotlib
 

@@ -9,10 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from texplainer.errors import InputError
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import selection, style
+from texplainer.plots.subjects import checked
 
 
+@checked
 def agreement(
     subject: Any, measure: str = "feature", *, k: int | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -62,11 +64,11 @@ def agreement(
 
 def pairwise(subject: Mapping[str, Explanation], measure: str, k: int) -> np.ndarray:
     """Mean agreement over rows of every pair, (explainers, explainers)."""
-    from texplainer.metrics.agreement import AGREEMENTS
+    from texplainer.metrics.scores.agreement import AGREEMENTS
 
     if measure not in AGREEMENTS:
         raise InputError(f"measure={measure!r} is unknown; expected one of {', '.join(AGREEMENTS)}.")
-    values = [pick.one_output(e).arrays["values"][:, :, 0] for e in subject.values()]
+    values = [selection.one_output(e).arrays["values"][:, :, 0] for e in subject.values()]
     if len({v.shape for v in values}) != 1:
         shapes = ", ".join(f"{name} {v.shape}" for name, v in zip(subject, values, strict=True))
         raise InputError(f"the explanations differ in shape ({shapes}); explain the same rows with each.")

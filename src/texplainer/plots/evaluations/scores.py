@@ -29,7 +29,7 @@ def label(subject: Any, metric: str) -> str:
     return f"{column.label} {part}".strip()
 
 
-def direction(subject: Any, metric: str) -> str:
+def better_way(subject: Any, metric: str) -> str:
     """Which way is better, in words; stability is low where nothing is known."""
     column = _column(subject, metric)
     return f"log; {'lower' if column is None or column.better == 'low' else 'higher'} is better"

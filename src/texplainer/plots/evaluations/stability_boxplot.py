@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from texplainer.plots import scores, style
+from texplainer.plots import style
+from texplainer.plots.evaluations import scores
+from texplainer.plots.subjects import checked
 
 
+@checked
 def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = None) -> Axes:
     """Draw one box per explainer: median, middle half, middle nine tenths, and the worst row as a dot.
 
@@ -38,10 +41,10 @@ def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = No
             ax.barh(y, p75 - p25, left=p25, height=0.5, color=colour, alpha=0.35, edgecolor=colour)
             ax.plot([p50, p50], [y - 0.25, y + 0.25], color=colour, lw=2.2, gid=f"median|{p50:.17g}")
             ax.plot(some[-1], y, "o", color=colour, ms=4)
-    style.lines_of(ax, list(found), [_detail(s) for s in found.values()])
+    style.name_lines(ax, list(found), [_detail(s) for s in found.values()])
     ax.set_xscale("log")
     ax.grid(axis="x", color=style.FAINT, lw=0.6)
-    style.label_axes(ax, f"{scores.label(subject, metric)} per row ({scores.direction(subject, metric)})")
+    style.label_axes(ax, f"{scores.label(subject, metric)} per row ({scores.better_way(subject, metric)})")
     return ax
 
 

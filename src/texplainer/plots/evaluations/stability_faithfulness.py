@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from texplainer.plots import scores, style
+from texplainer.plots import style
+from texplainer.plots.evaluations import scores
+from texplainer.plots.subjects import checked
 
 
+@checked
 def stability_faithfulness(
     subject: Any, stability: str = "ris", faithfulness: str = "pgi", *, ax: Axes | None = None
 ) -> Axes:

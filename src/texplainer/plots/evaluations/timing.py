@@ -9,9 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from texplainer.errors import InputError
-from texplainer.plots import scores, style
+from texplainer.plots import style
+from texplainer.plots.evaluations import scores
+from texplainer.plots.subjects import checked
 
 
+@checked
 def timing(subject: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     """Draw one line per explainer on a log scale, named at its end.
 

@@ -2,82 +2,119 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import places, selection, style
+from texplainer.plots.explanations import grouped_bar
+from texplainer.plots.subjects import checked
+from texplainer.readings import table
 
 
-def bar(explanation: Explanation, *, ax: Axes | None = None, most: int = 10) -> Axes:
-    """Draw the greatest attributions of one row, or the features that matter most over many.
+@checked
+def bar(
+    explanation: Explanation | Mapping[str, Explanation],
+    *,
+    ax: Axes | None = None,
+    most: int = 10,
+    features: Sequence[str | int] | None = None,
+    colours: str | Sequence[str] | None = None,
+) -> Axes:
+    """Draw the greatest values of one row, or the features that matter most over many.
 
     For one row: its values, by sign, with error bounds as whiskers; hatched on a kink or jump. For
-    many: mean |value| per feature, with the middle half of the rows as a thin line; hatched where
-    most rows stand on a kink or jump. Undefined rows are left out and counted in the heading.
+    many: mean size of the values per feature, with the middle half of the rows as a thin line; hatched where
+    most rows stand on a kink or jump. Undefined rows are left out and counted in the heading. Of several
+    outputs the mean sizes are stacked, class by class; cohorts of rows stand side by side.
 
     Parameters
     ----------
     explanation
-        Of one output: `explanation[..., "benign"]`.
+        Of one output, `explanation[..., "benign"]`, or of several; or explanations by cohort,
+        `explanation.cohorts("sex")`.
     ax
         Where to draw; fresh axes by default.
     most
         The most bars; the smallest features share the last one.
+    features
+        Which ones, in this order; the greatest first by default.
+    colours
+        Of a row: for values above and below 0; of many rows: for the bars; of classes and cohorts: one each.
     """
-    pick.one_output(explanation)
-    return _local(explanation, ax, most) if len(explanation) == 1 else _global(explanation, ax, most)
+    first = next(iter(explanation.values()), None) if isinstance(explanation, Mapping) else explanation
+    chosen = None if first is None else places.positions(first, features)
+    if isinstance(explanation, Mapping):
+        return grouped_bar.cohort_bars(explanation, ax, most, chosen, style.palette(colours, style.SERIES))
+    if len(explanation.output_names) > 1:
+        return grouped_bar.classes(explanation, ax, most, chosen, style.palette(colours, style.SERIES))
+    if chosen is not None:
+        explanation, most = selection.with_features(explanation, chosen), max(most, len(chosen))
+    draw = _local if len(explanation) == 1 else _global
+    return draw(explanation, ax, most, features is None, colours)
 
 
-def _local(explanation: Explanation, ax: Axes | None, most: int) -> Axes:
-    bars = pick.row_bars(explanation, most)
+def _local(
+    explanation: Explanation, ax: Axes | None, most: int, sort: bool, colours: str | Sequence[str] | None
+) -> Axes:
+    bars = selection.row_bars(explanation, most, sort=sort)
     ax = style.canvas(ax, height=style.tall(len(bars.values)))
-    if pick.doubt(explanation):
-        style.heading(ax, pick.doubt(explanation), warn=True)
+    selection.say_doubt(ax, explanation, selection.left_out(bars.hidden))
     if not np.all(np.isfinite(bars.values)):
         return style.empty(ax, "no attributions to draw")
-    _draw(ax, bars, bars.colours)
+    asked: dict[str, str] = dict(
+        zip((style.POSITIVE, style.NEGATIVE), style.palette(colours, ()), strict=False)
+    )
+    _draw(ax, bars, [asked.get(usual, usual) for usual in bars.colours])
     style.whiskers(ax, bars.values, bars.errors, float(np.ptp(np.append(bars.values, 0.0))))
     ax.axvline(0, color=style.GREY, lw=0.8)
-    _labels(ax, bars.values, np.nan_to_num(bars.errors), signed=True)
-    style.label_axes(ax, pick.meaning(explanation))
+    _labels(ax, bars.values, np.nan_to_num(bars.errors), signed=bars.signed)
+    style.label_axes(ax, selection.meaning(explanation))
     return ax
 
 
-def _global(explanation: Explanation, ax: Axes | None, most: int) -> Axes:
-    rows = pick.explained(explanation)
+def _global(
+    explanation: Explanation, ax: Axes | None, most: int, sort: bool, colours: str | Sequence[str] | None
+) -> Axes:
+    rows = selection.explained(explanation)
     size = np.abs(explanation.arrays["values"][rows, :, 0])  # (rows, features)
     ax = style.canvas(ax, height=style.tall(min(size.shape[1], most)))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
-    share = pick.doubtful(explanation)[rows].mean(axis=0)
+    share = selection.doubtful(explanation)[rows].mean(axis=0)
     nothing = np.full(size.shape[1], np.nan)
-    bars = pick.fold(pick.Bars(explanation.feature_names, size.mean(axis=0), nothing, share > 0.5), most)
-    _draw(ax, bars, [style.NEGATIVE] * len(bars.values))
-    reach = _middle_half(ax, size, bars, most)
+    adds_up = table.adds_up(explanation.attribution)
+    names = selection.marked_names(explanation)
+    bars = selection.Bars(names, size.mean(axis=0), nothing, share > 0.5, adds_up=adds_up)
+    bars = selection.fold(bars, most, sort=sort)
+    _draw(ax, bars, style.palette(colours, (style.AMOUNT,))[:1] * len(bars.values))
+    reach = _middle_half(ax, size, bars, sort)
     _labels(ax, bars.values, np.maximum(reach - bars.values, 0), signed=False)
-    left_out, fragile = len(explanation) - len(rows), int(pick.doubted_rows(explanation).sum())
+    left_out, fragile = len(explanation) - len(rows), int(selection.doubted_rows(explanation).sum())
     words = [f"{len(rows):,} rows", f"{fragile:,} fragile" if fragile else ""]
-    words += [f"{left_out:,} undefined left out" if left_out else ""]
+    words += [f"{left_out:,} undefined left out" if left_out else "", selection.left_out(bars.hidden)]
     style.heading(ax, ", ".join(filter(None, words)))
-    style.label_axes(ax, "mean |" + pick.meaning(explanation) + "|")
+    style.label_axes(ax, "mean size of the " + selection.meaning(explanation))
     return ax
 
 
-def _middle_half(ax: Axes, size: np.ndarray, bars: pick.Bars, most: int) -> np.ndarray:
+def _middle_half(ax: Axes, size: np.ndarray, bars: selection.Bars, sort: bool) -> np.ndarray:
     """Thin lines from the first to the third quartile of |value|; how far each reaches, (bars,)."""
-    order = np.argsort(-size.mean(axis=0), kind="stable")[: len(bars.values) - (bars.folded > 0)]
+    order = np.argsort(-size.mean(axis=0), kind="stable") if sort else np.arange(size.shape[1])
+    order = order[: len(bars.values) - (bars.folded > 0)]
     low, high = np.quantile(size[:, order], [0.25, 0.75], axis=0)
     at = np.arange(len(bars.values))[::-1][: len(order)]
     ax.hlines(at, low, high, color=style.INK, lw=1.2)
     return np.append(high, bars.values[len(order) :])
 
 
-def _draw(ax: Axes, bars: pick.Bars, colours: list[str]) -> None:
+def _draw(ax: Axes, bars: selection.Bars, colours: list[str]) -> None:
     at = np.arange(len(bars.values))[::-1]
     drawn = ax.barh(at, bars.values, height=0.62, color=colours, zorder=2)
     style.dress(drawn, bars)
-    style.lines_of(ax, bars.names, bars.details)
+    style.name_lines(ax, bars.names, bars.details)
 
 
 def _labels(ax: Axes, values: np.ndarray, reach: np.ndarray, *, signed: bool) -> None:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from scipy.stats import rankdata
 
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import places, selection, style
+from texplainer.plots.subjects import checked
 
 DOTS = 2000  # the most dots a line can hold before they hide each other
 BINS = 120
+RIMMED = 300  # the most dots a line can hold before their rims hide the colours
 HALF = 0.38  # of a line's height
 
 
-def beeswarm(explanation: Explanation, *, ax: Axes | None = None, most: int = 10) -> Axes:
+@checked
+def beeswarm(
+    explanation: Explanation,
+    *,
+    ax: Axes | None = None,
+    most: int = 10,
+    features: Sequence[str | int] | None = None,
+    colours: Any = None,
+) -> Axes:
     """Draw the attributions of many rows, one line a feature, coloured by the feature's value.
 
     Dots pile up where they are dense. Colour goes by rank from the lowest (blue) to the highest
-    (vermilion) value, grey where it is missing; dots of fragile rows have a dark rim. Beyond 2,000
-    rows each line shows 2,000 evenly spaced quantiles, the extremes among them: the same ones every
-    time.
+    (vermilion) value, grey where it is missing and for categories, which have no low and high. Dots of
+    fragile rows have a dark rim, as long as rims leave the colours to be seen. Beyond 2,000 rows each line
+    shows 2,000 evenly spaced quantiles, the extremes among them: the same ones every time.
 
     Parameters
     ----------
@@ -29,29 +43,36 @@ def beeswarm(explanation: Explanation, *, ax: Axes | None = None, most: int = 10
     ax
         Where to draw; fresh axes by default.
     most
-        The most features; the last line then stands for the sum of the others.
+        The most features; the last line then stands for the sum of the others, where a sum means something.
+    features
+        Which ones, in this order; the greatest first by default.
+    colours
+        From low to high: a name or map of matplotlib's, or a list of colours; blue to vermilion by default.
     """
-    pick.one_output(explanation)
-    rows = pick.explained(explanation)
+    selection.one_output(explanation)
+    rows = selection.explained(explanation)
     values = explanation.arrays["values"][rows, :, 0]  # (rows, features)
-    ax = style.canvas(ax, height=style.tall(min(values.shape[1], most), 1.3) * 1.15)
+    chosen, cmap = places.positions(explanation, features), style.colormap(colours, style.LOW_HIGH)
+    shown = min(values.shape[1], most) if chosen is None else len(chosen)
+    ax = style.canvas(ax, height=style.tall(shown, 1.3) * 1.15)
     if not len(rows):
         return style.empty(ax, "no row could be explained")
-    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")
-    kept = order if len(order) <= most else order[: most - 1]
-    fragile = pick.doubted_rows(explanation)[rows]
-    lines = [(explanation.feature_names[j], values[:, j], explanation.arrays["data"][rows, j]) for j in kept]
-    if len(order) > len(kept):
-        rest = order[len(kept) :]
-        lines.append((f"the other {len(rest):,}", values[:, rest].sum(axis=1), np.full(len(rows), np.nan)))
-    span = max(float(np.ptp([v for _, column, _ in lines for v in (column.min(), column.max(), 0.0)])), 1e-12)
-    for line, (_, column, data) in enumerate(lines):
-        _swarm(ax, len(lines) - 1 - line, column, ranks(data), fragile, span)
+    names, columns, kept = selection.lines(explanation, values, most, chosen)
+    fragile, data = selection.doubted_rows(explanation)[rows], explanation.arrays["data"][rows]
+    grey = np.append(selection.categorical(explanation), True)[kept]  # -1 is the sum of the others
+    nothing = np.full(len(rows), np.nan)
+    lines = [(names[i], columns[:, i], nothing if grey[i] else ranks(data[:, j])) for i, j in enumerate(kept)]
+    span = max(float(np.ptp(np.append(columns, 0.0))), 1e-12)
+    for line, (_, column, share) in enumerate(lines):
+        _swarm(ax, len(lines) - 1 - line, column, cmap(np.nan_to_num(share)), np.isnan(share), fragile, span)
     ax.axvline(0, color=style.GREY, lw=0.8, zorder=1)
-    style.lines_of(ax, [name for name, _, _ in lines])
-    style.label_axes(ax, pick.meaning(explanation))
-    style.heading(ax, _words(len(rows), int(fragile.sum())))
-    _key(ax)
+    style.name_lines(ax, [name for name, _, _ in lines])
+    style.label_axes(ax, selection.meaning(explanation))
+    hidden = 0 if -1 in kept else len(explanation.feature_names) - len(kept)
+    words = [_words(len(rows), int(fragile.sum()), bool(grey[kept >= 0].any())), selection.left_out(hidden)]
+    style.heading(ax, ", ".join(filter(None, words)))
+    if not grey.all():
+        key(ax, cmap=cmap)
     return ax
 
 
@@ -74,13 +95,8 @@ def pile(values: np.ndarray, span: float) -> np.ndarray:
 
 
 def ranks(data: np.ndarray) -> np.ndarray:
-    """Share of the way from the lowest to the highest value, NaN where it is missing, (rows,)."""
-    try:
-        numbers = np.asarray(data, dtype=float)
-    except (TypeError, ValueError):
-        missing = np.array([v is None for v in data])
-        numbers = np.unique([str(v) for v in data], return_inverse=True)[1].astype(float)
-        numbers[missing] = np.nan
+    """Share of the way from the lowest to the highest number, NaN where it is missing, (rows,)."""
+    numbers = np.asarray(data, dtype=float)
     share = np.full(len(numbers), np.nan)
     seen = np.isfinite(numbers)
     if seen.any():
@@ -88,30 +104,44 @@ def ranks(data: np.ndarray) -> np.ndarray:
     return share
 
 
-def _swarm(ax: Axes, y: int, values: np.ndarray, share: np.ndarray, fragile: np.ndarray, span: float) -> None:
+def _swarm(
+    ax: Axes,
+    y: int,
+    values: np.ndarray,
+    colours: np.ndarray,
+    grey: np.ndarray,
+    fragile: np.ndarray,
+    span: float,
+) -> None:
     kept = thin(values)
-    values, share, fragile = values[kept], share[kept], fragile[kept]
-    colours = style.LOW_HIGH(np.nan_to_num(share))
-    colours[np.isnan(share)] = (0.55, 0.57, 0.6, 1.0)
+    values, colours, fragile = values[kept], colours[kept], fragile[kept]
+    colours[grey[kept]] = (0.55, 0.57, 0.6, 1.0)
     heights = y + 2 * HALF * pile(values, span)
     size = 14 if len(values) < 500 else 7
-    rims = [0.7 if doubted else 0.0 for doubted in fragile]
+    rims = [0.7 if doubted else 0.0 for doubted in fragile & (len(values) <= RIMMED)]
     drawn = ax.scatter(values, heights, s=size, c=colours, edgecolors=style.INK, linewidths=rims, zorder=2)
     drawn.set_rasterized(len(values) > 500)
 
 
-def _words(rows: int, fragile: int) -> str:
-    return f"{rows:,} rows" + (f", {fragile:,} fragile (dark rim)" if fragile else "")
+def _words(rows: int, fragile: int, grey: bool) -> str:
+    rim = " (dark rim)" if rows <= RIMMED else ""
+    words = [
+        f"{rows:,} rows",
+        f"{fragile:,} fragile{rim}" if fragile else "",
+        "categories in grey" if grey else "",
+    ]
+    return ", ".join(filter(None, words))
 
 
-def _key(ax: Axes) -> None:
+def key(ax: Axes, words: str = "feature value", cmap: Colormap = style.LOW_HIGH) -> None:
     """A slim colour bar at the right edge."""
     bar = ax.inset_axes((1.03, 0.1, 0.02, 0.8))
-    bar.imshow(np.linspace(1, 0, 64)[:, None], aspect="auto", cmap=style.LOW_HIGH, extent=(0, 1, 0, 1))
+    bar.imshow(np.linspace(1, 0, 64)[:, None], aspect="auto", cmap=cmap, extent=(0, 1, 0, 1))
     bar.set_xticks([])
     bar.set_yticks([0, 1], ["low", "high"])
     bar.yaxis.tick_right()
     bar.tick_params(labelsize=style.SIZE - 0.5, length=0, labelcolor=style.INK)
     bar.spines[:].set_visible(False)
-    bar.set_ylabel("feature value", fontsize=style.SIZE - 0.5, color=style.INK, labelpad=-14)
+    label = bar.set_ylabel(words, fontsize=style.SIZE - 0.5, color=style.INK, labelpad=-14)
+    style.literal([label])
     bar.yaxis.set_label_position("right")

@@ -6,10 +6,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from texplainer.errors import InputError
-from texplainer.explanation import CategoryEffects, Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.parts import CategoryEffects
+from texplainer.plots import selection, style
+from texplainer.plots.subjects import checked
 
 
+@checked
 def category_effects(
     explanation: Explanation, feature: str | None = None, *, ax: Axes | None = None, most: int = 12
 ) -> Axes:
@@ -30,7 +33,7 @@ def category_effects(
     most
         The most levels: the commonest are shown.
     """
-    pick.one_output(explanation)
+    selection.one_output(explanation)
     name = _choose(explanation, feature)
     category = explanation.categories[name]
     order = np.argsort(-category.frequencies, kind="stable")[:most]
@@ -40,7 +43,7 @@ def category_effects(
     ax = style.canvas(ax, height=style.tall(len(order)))
     if not np.isfinite(effects).any():
         return style.empty(ax, "no level could be tried")
-    style.lines_of(ax, [_words(category, level) for level in order])
+    style.name_lines(ax, [_words(category, level) for level in order])
     at = np.arange(len(order))[::-1]
     if len(explanation) == 1:
         own = np.array([str(category.levels[i]) for i in order]) == str(_own(explanation, name))
@@ -50,7 +53,7 @@ def category_effects(
     ax.axvline(0, color=style.GREY, lw=0.8, zorder=1)
     hidden = len(category.levels) - len(order)
     style.heading(ax, style.shorten(name) + (f", without {hidden} rarer levels" if hidden else ""))
-    style.label_axes(ax, f"change of {pick.what(explanation)} if the level were this one")
+    style.label_axes(ax, f"change of {selection.what(explanation)} if the level were this one")
     return ax
 
 

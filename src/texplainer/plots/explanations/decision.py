@@ -6,17 +6,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import selection, style
+from texplainer.plots.subjects import checked
 
 PATHS = 200
 
 
+@checked
 def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12) -> Axes:
     """Draw one line per row that starts at E f(X) below and takes a step at every feature.
 
-    The greatest features come last, at the top. Colour is the prediction, from the lowest (blue) to
-    the highest (vermilion); fragile rows are dashed. Beyond 200 rows, evenly spaced ones are shown.
+    Only shares lead to f(x): of another reading the picture asks for them and says so. The greatest
+    features come last, at the top. Log-odds have a second axis in probability. Colour is the
+    prediction, from the lowest (blue) to the highest (vermilion); fragile rows are
+    dashed. Beyond 200 rows, evenly spaced ones are shown.
 
     Parameters
     ----------
@@ -27,8 +31,8 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
     most
         The most features; the smallest share the lowest line.
     """
-    pick.one_output(explanation)
-    rows = pick.explained(explanation)
+    explanation, note = selection.stacked(selection.one_output(explanation))
+    rows = selection.explained(explanation)
     ax = style.canvas(ax, width=5.6, height=style.tall(min(len(explanation.feature_names), most), 1.3))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
@@ -42,18 +46,19 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
         names.append(f"the other {len(order) - len(kept):,}")
         rest = explanation.arrays["values"][rows][:, order[len(kept) :], 0].sum(axis=1)
         steps = np.column_stack([steps, rest])
-    base = float(np.nan_to_num(explanation.arrays["base_values"][0]))
+    base = np.nan_to_num(np.broadcast_to(explanation.arrays["base_values"], (len(explanation), 1)))[rows]
     at = base + np.concatenate([np.zeros((len(rows), 1)), np.cumsum(steps[:, ::-1], axis=1)], axis=1)
-    _paths(ax, at, explanation.arrays["predictions"][rows, 0], pick.doubted_rows(explanation)[rows])
-    style.lines_of(ax, names)
+    _paths(ax, at, explanation.arrays["predictions"][rows, 0], selection.doubted_rows(explanation)[rows])
+    style.name_lines(ax, names)
     ax.set_ylim(-0.55, len(names) - 0.45)
     ax.hlines(np.arange(len(names)), *ax.get_xlim(), color=style.FAINT, lw=0.6, zorder=0)
-    ax.axvline(base, color=style.GREY, lw=0.8, ls=":", zorder=0)
-    shared = pick.shares(explanation.attribution)
-    end = pick.what(explanation) if shared else "E f(X) + sum of attributions"
-    style.label_axes(ax, end)
-    fragile = int(pick.doubted_rows(explanation)[rows].sum())
-    style.heading(ax, f"{len(rows):,} rows" + (f", {fragile:,} fragile (dashed)" if fragile else ""))
+    ax.axvline(float(base.mean()), color=style.GREY, lw=0.8, ls=":", zorder=0)
+    style.label_axes(ax, selection.what(explanation))
+    fragile = int(selection.doubted_rows(explanation)[rows].sum())
+    words = [f"{len(rows):,} rows", f"{fragile:,} fragile (dashed)" if fragile else ""]
+    style.heading(ax, ", ".join(filter(None, [note, *words])))
+    if explanation.scale == "margin":
+        style.probability_axis(ax)
     return ax
 
 

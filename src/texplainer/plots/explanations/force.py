@@ -1,4 +1,4 @@
-"""Force: one row's attributions as arrows that push the value up from the left and down from the right."""
+"""Force: one row's shares as arrows that push the value up from the left and down from the right."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import selection, style
+from texplainer.plots.subjects import checked
 
 LABELS = 3  # named arrows on each side
 
 
+@checked
 def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -> Axes:
-    """Draw one row's attributions along one line, meeting at f(x), or at E f + sum of phi.
+    """Draw one row's shares along one line, meeting at f(x).
 
-    Arrows that raise the value come from the left, those that lower it from the right, the greatest
-    next to the meeting point; the greatest are named. Hatched arrows stand on a kink or jump; grey is
-    what the attributions leave over.
+    Only shares add up: of another reading the picture asks for them and says so. Arrows that raise the
+    value come from the left, those that lower it from the right, the greatest next to the meeting point;
+    the greatest are named. Whiskers at the arrows' feet are error bounds. Hatched arrows stand on a kink or
+    jump; grey is what the shares leave over. Log-odds have a second axis in probability.
 
     Parameters
     ----------
@@ -28,14 +31,14 @@ def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -
     most
         The most arrows; the smallest features share one.
     """
-    bars = pick.row_bars(explanation, most)
-    ax = style.canvas(ax, width=8.0, height=2.3)
-    if pick.doubt(explanation):
-        style.heading(ax, pick.doubt(explanation), warn=True)
+    explanation, note = selection.stacked(selection.one_row(explanation))
+    bars = selection.row_bars(explanation, most)
+    ax = style.canvas(ax, width=8.0, height=2.5)
+    selection.say_doubt(ax, explanation, note)
     if not np.all(np.isfinite(bars.values)):
         return style.empty(ax, "no attributions to draw")
-    bars = pick.with_left_over(explanation, bars)
-    base = float(np.nan_to_num(explanation.arrays["base_values"][0]))
+    bars = selection.with_left_over(explanation, bars)
+    base = float(np.nan_to_num(explanation.arrays["base_values"].flat[0]))
     end = base + float(bars.values.sum())
     up, down = np.nonzero(bars.values > 0)[0], np.nonzero(bars.values < 0)[0]
     reach = max(bars.values[up].sum(), -bars.values[down].sum(), 1e-12)
@@ -46,13 +49,15 @@ def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -
     ax.set_yticks([])
     for chosen, side in ((up, -1), (down, 1)):
         _arrows(ax, bars, chosen, end, side)
-    style.literal([_landmark(ax, end, _end_words(explanation, end), True)])
+    style.literal([_landmark(ax, end, f"f(x) = {style.amount(end, signed=False)}", True)])
     style.literal([_landmark(ax, base, f"E f(X) = {style.amount(base, signed=False)}", False)])
-    style.label_axes(ax, pick.what(explanation))
+    style.label_axes(ax, selection.what(explanation))
+    if explanation.scale == "margin":
+        style.probability_axis(ax)
     return ax
 
 
-def _arrows(ax: Axes, bars: pick.Bars, chosen: np.ndarray, end: float, side: int) -> None:
+def _arrows(ax: Axes, bars: selection.Bars, chosen: np.ndarray, end: float, side: int) -> None:
     """The arrows of one side, outwards from the meeting point, and the names of the first ones."""
     low, high = ax.get_xlim()
     tip = 0.008 * (high - low)
@@ -73,7 +78,14 @@ def _arrows(ax: Axes, bars: pick.Bars, chosen: np.ndarray, end: float, side: int
             _name(
                 ax, float(at + far) / 2, height, bars.names[i], bars.details[i], float(bars.values[i]), colour
             )
+        _whisker(ax, float(far), float(bars.errors[i]), high - low)
         at = far
+
+
+def _whisker(ax: Axes, x: float, error: float, span: float) -> None:
+    """The error bound at an arrow's foot, if it can be seen."""
+    if np.isfinite(error) and error > 0.004 * span:
+        ax.errorbar(x, 0.5, xerr=error, fmt="none", ecolor=style.INK, elinewidth=1, capsize=2, zorder=3)
 
 
 def _name(ax: Axes, x: float, y: float, name: str, detail: str, value: float, colour: str) -> None:
@@ -91,11 +103,6 @@ def _name(ax: Axes, x: float, y: float, name: str, detail: str, value: float, co
     text = ax.text(x, y, words, ha=side, va="top", fontsize=style.SIZE - 0.5, color=colour)
     text.set_in_layout(False)
     style.literal([text])
-
-
-def _end_words(explanation: Explanation, end: float) -> str:
-    name = "f(x)" if pick.shares(explanation.attribution) else "E f + Σφ"
-    return f"{name} = {style.amount(end, signed=False)}"
 
 
 def _landmark(ax: Axes, x: float, words: str, bold: bool) -> object:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
 
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import places, selection, style
+from texplainer.plots.subjects import checked
+from texplainer.readings import table
 
 COLUMNS = 1000  # the most rows a picture can tell apart
 
 
-def heatmap(explanation: Explanation, *, ax: Axes | None = None, most: int = 10) -> Axes:
+@checked
+def heatmap(
+    explanation: Explanation,
+    *,
+    ax: Axes | None = None,
+    most: int = 10,
+    features: Sequence[str | int] | None = None,
+    colours: Any = None,
+) -> Axes:
     """Draw attributions as colours, rows in the order of their predictions.
 
     The line on top is the prediction; ticks under the map mark fragile rows. The colours saturate at
@@ -24,51 +39,55 @@ def heatmap(explanation: Explanation, *, ax: Axes | None = None, most: int = 10)
     ax
         Where to draw; fresh axes by default.
     most
-        The most features; the last line then stands for the sum of the others.
+        The most features; the last line then stands for the sum of the others, where a sum means something.
+    features
+        Which ones, in this order from the top; the greatest first by default.
+    colours
+        From the lowest to the highest value: a name or map of matplotlib's, or a list of colours.
     """
-    pick.one_output(explanation)
-    rows = pick.explained(explanation)
-    ax = style.canvas(ax, height=style.tall(min(len(explanation.feature_names), most), 1.6))
+    selection.one_output(explanation)
+    rows = selection.explained(explanation)
+    chosen = places.positions(explanation, features)
+    shown = min(len(explanation.feature_names), most) if chosen is None else len(chosen)
+    ax = style.canvas(ax, height=style.tall(shown, 1.6))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     predictions = explanation.arrays["predictions"][rows, 0]
     rows = rows[np.argsort(predictions, kind="stable")]
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), COLUMNS)).astype(int))]
-    names, values = _folded(explanation, rows, most)
+    names, values, kept = selection.lines(explanation, explanation.arrays["values"][rows, :, 0], most, chosen)
     limit = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
+    signed = table.signed(explanation.attribution)
     image = ax.imshow(
         values.T,
         aspect="auto",
-        cmap=style.DIVERGING,
-        vmin=-limit,
+        cmap=style.colormap(colours, style.DIVERGING if signed else style.AMOUNTS),
+        vmin=-limit if signed else 0.0,
         vmax=limit,
         interpolation="nearest",
         extent=(-0.5, len(rows) - 0.5, -0.5, len(names) - 0.5),
     )
-    style.lines_of(ax, names)
+    style.name_lines(ax, names)
     ax.set_ylim(-0.5, len(names) - 0.5)
-    fragile = np.nonzero(pick.doubted_rows(explanation)[rows])[0]
+    fragile = np.nonzero(selection.doubted_rows(explanation)[rows])[0]
     ax.plot(fragile, np.full(len(fragile), -0.5), "|", color=style.INK, ms=5, clip_on=False, gid="fragile")
-    _line(ax, explanation.arrays["predictions"][rows, 0], pick.what(explanation))
+    _line(ax, explanation.arrays["predictions"][rows, 0], selection.what(explanation))
     marked = " (| marks fragile ones)" if len(fragile) else ""
-    style.label_axes(ax, f"{len(rows):,} rows by prediction{marked}")
+    words = selection.left_out(0 if -1 in kept else len(explanation.feature_names) - len(kept))
+    style.label_axes(ax, ", ".join(filter(None, [f"{len(rows):,} rows by prediction{marked}", words])))
+    _key(ax, image, selection.meaning(explanation))
+    return ax
+
+
+def _key(ax: Axes, image: AxesImage, meaning: str) -> None:
+    """The colours' scale, with what they mean where there is room."""
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.03, pad=0.02, aspect=30)
     bar.ax.tick_params(labelsize=style.SIZE - 0.5, length=0)
     bar.outline.set_visible(False)  # type: ignore[operator]
     if style.letters(ax, 1.0) > 50:  # a phone has no room for it
-        bar.set_label("attribution", fontsize=style.SIZE)
-    return ax
-
-
-def _folded(explanation: Explanation, rows: np.ndarray, most: int) -> tuple[list[str], np.ndarray]:
-    """Names and values (rows, lines) of the greatest features and the sum of the others."""
-    values = explanation.arrays["values"][rows, :, 0]
-    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")
-    if len(order) <= most:
-        return [explanation.feature_names[j] for j in order], values[:, order]
-    kept, rest = order[: most - 1], order[most - 1 :]
-    names = [explanation.feature_names[j] for j in kept] + [f"the other {len(rest):,}"]
-    return names, np.column_stack([values[:, kept], values[:, rest].sum(axis=1)])
+        words = fill(meaning, max(24, style.letters(ax, 0.5)))
+        bar.set_label(words, fontsize=style.SIZE)
+        style.literal([bar.ax.yaxis.label])
 
 
 def _line(ax: Axes, predictions: np.ndarray, words: str) -> None:

@@ -7,12 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from texplainer.errors import InputError
-from texplainer.explanation import Explanation
+from texplainer.explanation.explanation import Explanation
 from texplainer.plots import style
+from texplainer.plots.subjects import checked
 
 PATHS = 50
 
 
+@checked
 def step_trace(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     """Draw how Algorithm 1 of the paper found its h: above the cost, below h, both on log scales.
 

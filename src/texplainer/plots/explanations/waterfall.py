@@ -1,21 +1,22 @@
-"""Waterfall: one row's attributions, stacked from the base value to the prediction."""
+"""Waterfall: one row's shares, stacked from the base value to the prediction."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from texplainer.explanation import Explanation
-from texplainer.plots import pick, style
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import selection, style
+from texplainer.plots.subjects import checked
 
 
+@checked
 def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 10) -> Axes:
-    """Draw how one row's attributions lead from E f(X) towards f(x).
+    """Draw how one row's shares lead from E f(X) to f(x).
 
-    An attribution that shares out f(x) - E f ends at f(x); what it leaves over is a grey bar of its
-    own. One that measures each feature by itself (the paper's "sensitivity", "scaled", "effect") ends
-    at E f + sum of phi (the paper's g, Eq. 4), and f(x) is a dotted line. Whiskers are error bounds,
-    hatched bars stand on a kink or jump.
+    Only shares add up: of another reading the picture asks for them and says so. What a numerical
+    integral leaves over is a grey bar of its own, so that the stack always ends at f(x). Whiskers are error
+    bounds, hatched bars stand on a kink or jump. Log-odds have a second axis in probability.
 
     Parameters
     ----------
@@ -26,16 +27,14 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     most
         The most bars; the smallest features share the last one.
     """
-    bars = pick.row_bars(explanation, most)
-    base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
-    shares = pick.shares(explanation.attribution)
+    explanation, note = selection.stacked(selection.one_row(explanation))
+    bars = selection.row_bars(explanation, most)
+    base = float(np.nan_to_num(explanation.arrays["base_values"].flat[0]))
     ax = style.canvas(ax, height=style.tall(len(bars.values) + 3))
-    if pick.doubt(explanation):
-        style.heading(ax, pick.doubt(explanation), warn=True)
+    selection.say_doubt(ax, explanation, note)
     if not np.all(np.isfinite(bars.values)):
         return style.empty(ax, "no attributions to draw")
-    bars = pick.with_left_over(explanation, bars)
-    base = float(np.nan_to_num(base))
+    bars = selection.with_left_over(explanation, bars)
     # the bottom bar starts at the base value, so that one reads upwards as in SHAP's waterfall
     ends = base + np.cumsum(bars.values[::-1])[::-1]
     starts = ends - bars.values
@@ -43,11 +42,13 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     drawn = ax.barh(at, bars.values, left=starts, height=0.62, color=bars.colours, zorder=2)
     style.dress(drawn, bars)
     style.whiskers(ax, ends, bars.errors, float(np.ptp([*starts, *ends])))
-    style.lines_of(ax, bars.names, bars.details)
+    style.name_lines(ax, bars.names, bars.details)
     _frame(ax, starts, ends)
     _labels(ax, ends, bars.values, bars.errors)
-    _landmarks(ax, base, ends[0], prediction, shares)
-    style.label_axes(ax, pick.what(explanation))
+    _landmarks(ax, base, float(ends[0]))
+    style.label_axes(ax, selection.what(explanation))
+    if explanation.scale == "margin":
+        style.probability_axis(ax)
     return ax
 
 
@@ -62,21 +63,11 @@ def _frame(ax: Axes, starts: np.ndarray, ends: np.ndarray) -> None:
         ax.plot([start, start], [at - 0.69, at + 0.31], color=style.GREY, lw=0.7, zorder=1)
 
 
-def _landmarks(ax: Axes, base: float, end: float, prediction: float, shares: bool) -> None:
-    """The values the stack leads between; where that is not f(x), f(x) too, if only as a word at the edge."""
+def _landmarks(ax: Axes, base: float, end: float) -> None:
+    """The values the stack leads between."""
     top = ax.get_ylim()[1]
     _mark(ax, base, -1.0, f"E f(X) = {style.amount(base, signed=False)}", (-0.7, 0.0))
-    name = "f(x)" if shares else "E f + Σφ"
-    _mark(ax, end, top - 0.4, f"{name} = {style.amount(end, signed=False)}", (top - 1.4, top - 0.75))
-    if not shares and np.isfinite(prediction):
-        low, high = ax.get_xlim()
-        ax.set_ylim(-2.2, top)
-        words = f"f(x) = {style.amount(prediction, signed=False)}"
-        if low < prediction < high:
-            ax.plot([prediction] * 2, [-1.4, top], color=style.GREY, lw=1, ls=":", zorder=0)
-        else:
-            words = f"{words} →" if prediction >= high else f"← {words}"
-        _mark(ax, float(np.clip(prediction, low, high)), -1.8, words, (-1.8, -1.8))
+    _mark(ax, end, top - 0.4, f"f(x) = {style.amount(end, signed=False)}", (top - 1.4, top - 0.75))
 
 
 def _mark(ax: Axes, x: float, y: float, words: str, line: tuple[float, float]) -> None:

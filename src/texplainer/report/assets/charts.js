@@ -1,15 +1,15 @@
 "use strict";
-// Bars and waterfalls as SVG. An item is {name, detail, value, error, doubt, folded, words}; a detail is never cut.
+// Bars and waterfalls as SVG. An item is {name, detail, value, error, doubt, folded, words}; a detail is not cut here.
 
 const ROW = 26, LETTER = 7.3, NUMBER = 62; // pixels: a line, a letter, room for a number
 
-// The greatest items by |value|; the smallest share the last one.
-TX.fold = (items, most) => {
+// The greatest items by |value|; the smallest share the last one, or are left out where a sum means nothing.
+TX.fold = (items, most, sum = true) => {
   const sorted = [...items].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  if (sorted.length <= most) return sorted;
+  if (sorted.length <= most || !sum) return sorted.slice(0, most);
   const rest = sorted.slice(most - 1);
   const value = rest.reduce((sum, item) => sum + item.value, 0);
-  return [...sorted.slice(0, most - 1), { name: `the other ${rest.length}`, value, folded: true }];
+  return [...sorted.slice(0, most - 1), { name: `the other ${rest.length}`, value, folded: true, plain: rest[0].plain }];
 };
 
 TX.frame = (width, rows, items) => {
@@ -33,7 +33,7 @@ TX.svg("text", { x: frame.label - 10, y: y + 17, class: "end" }, TX.shorten(item
 
 TX.bar = (item, x0, x1, y) => {
   const left = Math.min(x0, x1), width = Math.max(Math.abs(x1 - x0), 0.8);
-  const kind = item.rest ? "rest" : item.value >= 0 && !item.plain ? "positive" : "negative";
+  const kind = item.rest ? "rest" : item.plain ? "amount" : item.value >= 0 ? "positive" : "negative";
   const group = [TX.svg("rect", {
     class: `bar ${kind}${item.folded ? " folded" : ""}`, "data-value": item.value, x: left, y: y + 5, width, height: ROW - 10, rx: 1.5,
   })];
@@ -58,12 +58,17 @@ TX.axis = (svg, at, ticks, y, top, log = false) => {
   });
 };
 
-TX.bars = (width, items, { pick = null, signed = true } = {}) => {
+TX.reach = (item) => Math.max(Math.abs(item.value) + (item.error || 0), item.value >= 0 ? item.high || 0 : -(item.low || 0));
+TX.range = (items) => {
+  const low = Math.min(0, ...items.filter((i) => i.value < 0).map((i) => -TX.reach(i)));
+  const high = Math.max(0, ...items.filter((i) => i.value >= 0).map(TX.reach));
+  return [low, high === low ? 1 : high];
+};
+
+// `range`: the two ends of the axis, for charts that must be on one scale.
+TX.bars = (width, items, { pick = null, signed = true, range = null } = {}) => {
   const frame = TX.frame(width, items.length, items);
-  const reach = (item) => Math.max(Math.abs(item.value) + (item.error || 0), item.value >= 0 ? item.high || 0 : -(item.low || 0));
-  let low = Math.min(0, ...items.filter((i) => i.value < 0).map((i) => -reach(i)));
-  let high = Math.max(0, ...items.filter((i) => i.value >= 0).map(reach));
-  if (high === low) high = 1;
+  const reach = TX.reach, [low, high] = range || TX.range(items);
   const room = NUMBER;
   const inner = width - frame.label - (high > 0 ? room : 4) - (low < 0 ? room : 0);
   const at = (value) => frame.label + (low < 0 ? room : 0) + ((value - low) / (high - low)) * inner;
@@ -82,16 +87,17 @@ TX.bars = (width, items, { pick = null, signed = true } = {}) => {
   return frame.svg;
 };
 
-// From the base value at the bottom to its end at the top. `shares`: the attributions share out f(x) - E f.
-TX.waterfall = (width, items, { base, prediction, shares, pick = null }) => {
+// From the base value at the bottom to f(x) at the top; what the shares leave over is a grey bar, so that it ends there.
+TX.waterfall = (width, items, { base, prediction, logOdds = false, pick = null }) => {
   base = Number.isFinite(base) ? base : 0;
   const lines = [...items];
   const left = prediction - base - items.reduce((sum, item) => sum + item.value, 0);
   const most = Math.max(...items.map((item) => Math.abs(item.value)));
-  if (shares && Number.isFinite(left) && Math.abs(left) > 1e-3 * most) {
+  if (Number.isFinite(left) && Math.abs(left) > 1e-3 * most) {
     lines.push({ name: "left over by the sum", value: left, rest: true });
   }
-  const frame = TX.frame(width, lines.length + 2, lines);
+  const above = logOdds ? 2 : 1; // lines above the first bar
+  const frame = TX.frame(width, lines.length + above + 1, lines);
   let end = base;
   for (const line of [...lines].reverse()) { line.start = end; end += line.value; line.end = end; }
   const points = lines.flatMap((line) => [line.start, line.end]);
@@ -99,9 +105,10 @@ TX.waterfall = (width, items, { base, prediction, shares, pick = null }) => {
   if (high - low < 1e-12) { low -= 0.5; high += 0.5; }
   const room = NUMBER, inner = width - frame.label - 2 * room;
   const at = (value) => frame.label + room + ((value - low) / (high - low)) * inner;
-  TX.axis(frame.svg, at, TX.ticks(low, high), (lines.length + 2) * ROW, ROW);
+  TX.axis(frame.svg, at, TX.ticks(low, high), (lines.length + above + 1) * ROW, above * ROW);
+  if (logOdds) TX.probabilities(frame.svg, at, frame.label, width);
   lines.forEach((line, index) => {
-    const y = (index + 1) * ROW;
+    const y = (index + above) * ROW;
     const row = TX.row(frame, width, y, line, pick);
     row.append(TX.svg("line", { class: "joint", x1: at(line.start), x2: at(line.start), y1: y + 5, y2: y + ROW + 5 }));
     row.append(...TX.bar(line, at(line.start), at(line.end), y));
@@ -110,12 +117,26 @@ TX.waterfall = (width, items, { base, prediction, shares, pick = null }) => {
     row.append(TX.svg("text", { class: right ? "" : "end", x: at(line.end) + (right ? 6 + beyond : -6 - beyond), y: y + 17 }, TX.number(line.value, true)));
     frame.svg.append(row);
   });
-  const words = `${shares ? "f(x)" : "E f + Σφ"} = ${TX.number(end)}`;
-  frame.svg.append(TX.landmark(at(end), ROW - 9, words, width));
-  frame.svg.append(TX.landmark(at(base), (lines.length + 1) * ROW + 18, `E f(X) = ${TX.number(base)}`, width));
+  frame.svg.append(TX.landmark(at(end), above * ROW - 9, `f(x) = ${TX.number(end)}`, width));
+  frame.svg.append(TX.landmark(at(base), (lines.length + above) * ROW + 18, `E f(X) = ${TX.number(base)}`, width));
   return frame.svg;
 };
 TX.landmark = (x, y, words, width) => {
   const half = words.length * 3.4;
   return TX.svg("text", { class: "middle landmark", x: Math.min(Math.max(x, half), width - half), y }, words);
+};
+
+// Above an axis of log-odds the probabilities they stand for, the plainest first, as many as have room.
+TX.PROBABILITIES = [0.5, 0.01, 0.99, 0.1, 0.9, 1e-4, 0.9999, 1e-6, 0.999999, 1e-3, 0.999, 1e-9, 1e-12, 0.25, 0.75,
+  ...Array.from({ length: 19 }, (_, i) => (i + 1) / 20), ...Array.from({ length: 99 }, (_, i) => (i + 1) / 100)];
+TX.probabilities = (svg, at, left, width) => {
+  const taken = [];
+  for (const p of TX.PROBABILITIES) {
+    const x = at(Math.log(p / (1 - p)));
+    if (x < left + 20 || x > width - 24 || taken.some((other) => Math.abs(other - x) < 70)) continue;
+    taken.push(x);
+    svg.append(TX.svg("line", { class: "axis", x1: x, x2: x, y1: 17, y2: 23 }),
+      TX.svg("text", { class: "soft middle", x, y: 13 }, `${Number((100 * p).toPrecision(8))}%`));
+  }
+  svg.append(TX.svg("text", { class: "soft end", x: left - 10, y: 13 }, "probability"));
 };

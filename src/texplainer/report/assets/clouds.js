@@ -54,7 +54,7 @@ TX.answer = (canvas, points, words, pick) => {
   canvas.addEventListener("click", (event) => { const point = nearest(event); if (point && pick) pick(point); });
 };
 
-// series: [{name, values, shares}]; points pile up where they are dense.
+// series: [{name, values, shares}]; points pile up where they are dense. Without shares (categories) they are grey.
 TX.beeswarm = (width, series, { words, pick }) => {
   const line = 34, label = Math.min(width * 0.36, 190), height = series.length * line + 28;
   const { canvas, pen } = TX.canvas(width, height);
@@ -81,14 +81,14 @@ TX.beeswarm = (width, series, { words, pick }) => {
       const bin = Math.round(at(values[i]) / 3), count = piles.get(bin) || 0;
       piles.set(bin, count + 1);
       const side = (count % 2 ? 1 : -1) * Math.ceil(count / 2);
-      points.push({ x: at(values[i]), side, bin, row: i, series: index, share: shares[i] });
+      points.push({ x: at(values[i]), side, bin, row: i, series: index, share: shares ? shares[i] : null });
     }
     const tallest = Math.max(1, ...piles.values()), step = Math.min(2.6, (line - 8) / tallest);
     for (const point of points) if (point.series === index) point.y = y + point.side * step;
   });
-  const colours = Array.from({ length: 33 }, (_, i) => TX.blend(i / 32));
+  const grey = TX.colour("--neutral"), colours = Array.from({ length: 33 }, (_, i) => TX.blend(i / 32));
   for (const point of points) {
-    pen.fillStyle = colours[Math.round(point.share * 32)];
+    pen.fillStyle = point.share === null ? grey : colours[Math.round(point.share * 32)];
     pen.beginPath(); pen.arc(point.x, point.y, 2.1, 0, 7); pen.fill();
   }
   TX.answer(canvas, points, words, pick);
@@ -100,7 +100,8 @@ TX.dependence = (width, { xs, ys, slopes, fragile, xName, yName, words, pick, pi
   const height = 300, left = 58, bottom = 40;
   const { canvas, pen } = TX.canvas(width, height);
   const levels = xs.some((x) => typeof x === "string") ? [...new Set(xs)].sort() : null;
-  const place = levels ? xs.map((x) => levels.indexOf(x)) : xs;
+  const apart = (i) => (((i * 0.618034) % 1) - 0.5) * 0.5; // points of one level side by side, the same way every time
+  const place = levels ? xs.map((x, i) => levels.indexOf(x) + apart(i)) : xs;
   const range = (list) => {
     const seen = list.filter(Number.isFinite);
     const low = Math.min(...seen), high = Math.max(...seen), room = (high - low) * 0.05 || 0.5;
@@ -117,12 +118,13 @@ TX.dependence = (width, { xs, ys, slopes, fragile, xName, yName, words, pick, pi
     pen.beginPath(); pen.moveTo(left, ay(tick)); pen.lineTo(width, ay(tick)); pen.stroke();
   }
   pen.textAlign = "center";
-  for (const tick of levels ? levels.map((_, i) => i) : TX.ticks(x0, x1, 5)) {
+  const every = levels ? Math.ceil((levels.length * 84) / (width - left)) : 1; // words that would overlap are left out
+  for (const tick of levels ? levels.map((_, i) => i).filter((i) => i % every === 0) : TX.ticks(x0, x1, 5)) {
     pen.fillText(levels ? TX.shorten(levels[tick], 12) : TX.number(tick), ax(tick), height - bottom + 12);
   }
   pen.fillText(TX.shorten(xName, 60), (left + width) / 2, height - 8);
   pen.save(); pen.translate(10, (height - bottom) / 2); pen.rotate(-Math.PI / 2);
-  pen.fillText(TX.shorten(yName, 44), 0, 0); pen.restore();
+  pen.fillText(TX.shorten(yName, 36), 0, 0); pen.restore();
   const points = [];
   for (let i = 0; i < xs.length; i++) {
     if (!Number.isFinite(place[i]) || !Number.isFinite(ys[i])) continue;
@@ -130,7 +132,7 @@ TX.dependence = (width, { xs, ys, slopes, fragile, xName, yName, words, pick, pi
     points.push(point);
     pen.strokeStyle = pen.fillStyle = TX.colour(fragile[i] ? "--positive" : "--negative");
     pen.globalAlpha = i === picked ? 1 : 0.65;
-    if (!levels && Number.isFinite(slopes[i])) { // nine pixels along the slope, whatever its steepness
+    if (!levels && slopes && Number.isFinite(slopes[i])) { // nine pixels along the slope, whatever its steepness
       const rise = (slopes[i] * (x1 - x0) * (height - bottom - 10)) / ((y1 - y0) * (width - left - 12));
       const dx = 9 / Math.hypot(1, rise);
       pen.beginPath(); pen.moveTo(point.x - dx, point.y + dx * rise); pen.lineTo(point.x + dx, point.y - dx * rise); pen.stroke();

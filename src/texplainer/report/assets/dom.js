@@ -2,6 +2,9 @@
 // Small helpers: elements, numbers, arrays, the tooltip. Text only ever becomes text nodes.
 const TX = {};
 
+// Without the marks that turn all text after them around: a name must not rewrite the number behind it.
+TX.calm = (words) => words.replace(/[\u202a-\u202e]/g, "");
+
 TX.make = (space) => (tag, attributes = {}, ...children) => {
   const node = space ? document.createElementNS(space, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -10,7 +13,7 @@ TX.make = (space) => (tag, attributes = {}, ...children) => {
     else node.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children.flat()) {
-    if (child !== null && child !== undefined) node.append(child instanceof Node ? child : String(child));
+    if (child !== null && child !== undefined) node.append(child instanceof Node ? child : TX.calm(String(child)));
   }
   return node;
 };
@@ -29,10 +32,12 @@ TX.number = (value, signed = false) => {
   else words = String(Number(size.toPrecision(signed ? 3 : 4)));
   return (value < 0 ? "−" : signed ? "+" : "") + words;
 };
+// Cut between letters, never inside one; what is written from right to left stays apart from what follows.
 TX.shorten = (name, length) => {
-  if (name.length <= length) return name;
-  const head = Math.floor(((length - 1) * 2) / 3);
-  return name.slice(0, head).trimEnd() + "…" + name.slice(name.length - (length - 1 - head)).trimStart();
+  const letters = [...name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")];
+  const head = Math.floor(((length - 1) * 2) / 3), tail = letters.length - (length - 1 - head);
+  const words = letters.length <= length ? letters.join("") : letters.slice(0, head).join("").trimEnd() + "…" + letters.slice(tail).join("").trimStart();
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(words) ? `\u2068${words}\u2069` : words;
 };
 
 // base64 of little-endian numbers -> a typed array
@@ -58,7 +63,7 @@ TX.tip = (() => {
   return {
     show(words, event) {
       if (!node) document.body.append((node = TX.el("div", { id: "tip", role: "status" })));
-      node.textContent = words;
+      node.textContent = TX.calm(words);
       node.classList.add("shown");
       const box = event.target.getBoundingClientRect ? event.target.getBoundingClientRect() : { left: 0, bottom: 0 };
       place(event.clientX ?? box.left + 20, event.clientY ?? box.bottom);

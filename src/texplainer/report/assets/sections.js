@@ -1,134 +1,149 @@
 "use strict";
-// A section per explanation: global bars, beeswarm, rows, one row, slopes. The report and the explorer share it.
+// A section per explanation: its readings side by side, each under its question. The report and the explorer share it.
 
 TX.sections = {};
+
+// One reading of the section's rows, unpacked; `state` holds the output, the row and the feature in view.
+TX.readingOf = (found, part, state, data) => {
+  const features = part.features.length, outputs = part.outputs.length;
+  const [values, gradient, errors, flags, base, wobble] =
+    ["values", "gradient", "errors", "flags", "base", "wobble"].map((name) => TX.unpack(found[name]));
+  const cell = (array, r, f) => (array ? array[(r * features + f) * outputs + state.output] : NaN);
+  const mean = (f, which = "mean") => found.importance[which][f][state.output];
+  return {
+    ...found, gradient, wobble, mean,
+    value: (r, f) => cell(values, r, f), slope: (r, f) => cell(gradient, r, f), base: (r) => base[r * outputs + state.output],
+    order: () => part.features.map((_, f) => f).sort((a, b) => mean(b) - mean(a)),
+    items: (r) => part.features.map((name, f) => TX.item(found, f, name, data[f][r], {
+      value: cell(values, r, f), error: cell(errors, r, f), slope: cell(gradient, r, f), doubt: Boolean(flags && flags[r * features + f]),
+    })),
+    strongest: (r) => { let best = 0; for (let f = 1; f < features; f++) if (Math.abs(cell(values, r, f)) > Math.abs(cell(values, r, best))) best = f; return best; },
+  };
+};
+
+// The cards of one reading: which features matter, every row, one row, one feature.
+const SWARMS = 12; // lines of a beeswarm
+TX.readingCards = (reading, part, state, data, shares, { label, prediction, pickRow, pickFeature }) => {
+  const rows = part.kept ? part.kept.length : part.rows;
+  const list = Array.from({ length: rows }, (_, r) => r);
+  const holders = ["bars", "swarm", "row", "cloud"].map((name) => TX.el("div", { class: name }));
+  const notes = holders.map(() => TX.el("p", { class: "soft small what" }));
+  const marked = (f) => (reading.levels && reading.levels[f] ? `${TX.LEVEL} ` : "") + part.features[f];
+  const overall = () => reading.order().map((f) => ({
+    name: marked(f), feature: f, plain: true, value: reading.mean(f), low: reading.mean(f, "low"), high: reading.mean(f, "high"), picked: f === state.feature,
+    words: `${part.features[f]}\nmean size ${TX.number(reading.mean(f))}\nmiddle half of the rows: ${TX.number(reading.mean(f, "low"))} to ${TX.number(reading.mean(f, "high"))}`,
+  }));
+  // Of values that add up the smallest features are one line, in grey.
+  const others = () => (reading.adds_up && reading.order().length > SWARMS ? reading.order().slice(SWARMS - 1) : []);
+  const rest = (far, r) => far.reduce((sum, f) => sum + reading.value(r, f), 0);
+  const swarms = () => {
+    const far = others();
+    const named = reading.order().slice(0, SWARMS - Number(far.length > 0)).map((f) => ({
+      name: marked(f), shares: shares[f], values: list.map((r) => reading.value(r, f)),
+    }));
+    return far.length ? [...named, { name: `the other ${far.length}`, shares: null, values: list.map((r) => rest(far, r)) }] : named;
+  };
+  const dot = ({ row, series }) => {
+    const far = others(), f = reading.order()[series];
+    const [head, value] = far.length && series === SWARMS - 1
+      ? [`the other ${far.length} features`, rest(far, row)] : [`${part.features[f]} = ${TX.number(data[f][row])}`, reading.value(row, f)];
+    return `row ${label(row)}\n${head}\n${TX.number(value, reading.signed)}`;
+  };
+  const draws = [
+    (width) => TX.bars(width, TX.fold(overall(), 16, reading.adds_up), { signed: false, pick: (item) => { if (!item.folded) pickFeature(item.feature); } }),
+    (width) => TX.beeswarm(width, swarms(), {
+      words: dot,
+      pick: (p) => pickRow(p.row),
+    }),
+    (width) => TX.drawRow(width, reading, reading.items(state.row), {
+      base: reading.base(state.row), prediction: prediction(state.row), logOdds: part.log_odds,
+    }) || TX.el("p", { class: "message" }, "This row has no attributions."),
+    (width) => {
+      const f = state.feature, steep = Boolean(reading.gradient);
+      return TX.dependence(width, {
+        xs: list.map((r) => data[f][r]), ys: list.map((r) => (steep ? prediction(r) : reading.value(r, f))),
+        slopes: steep ? list.map((r) => reading.slope(r, f)) : null, fragile: list.map((r) => reading.verdict[r] === "fragile"),
+        xName: part.features[f], yName: steep ? part.quantities[state.output] : reading.axis[state.output], picked: state.row, pick: (p) => pickRow(p.row),
+        words: (p) => `row ${label(p.row)}\n${part.features[f]} = ${TX.number(data[f][p.row])}\n${part.quantities[state.output]} ${TX.number(prediction(p.row))}\n` +
+          (steep ? `slope ${TX.number(reading.slope(p.row, f), true)}` : TX.number(reading.value(p.row, f), reading.signed)),
+      });
+    },
+  ];
+  const charts = draws.map((draw, i) => TX.responsive(holders[i], draw));
+  const cards = holders.map((holder, i) => TX.card(reading.question, notes[i], holder));
+  const chip = TX.el("span");
+  cards[2].querySelector("header").append(chip);
+  const say = () => {
+    const means = TX.meaning(reading, state.output), r = state.row;
+    const hidden = reading.adds_up ? 0 : Math.max(0, part.features.length - 16);
+    notes[0].textContent = `Mean size over the rows; thin line: their middle half${hidden ? `; ${hidden} smaller features left out` : ""}. ${TX.sentence(means)}.`;
+    notes[1].textContent = `One dot a row; colour: the feature's value, low (blue) to high (orange), grey for categories. ${TX.sentence(means)}.`;
+    notes[2].textContent = `Row ${label(r)}: ${TX.calm(part.quantities[state.output])} = ${TX.number(prediction(r))}${TX.asProbability(part, prediction(r))}. ${TX.sentence(means)}.`;
+    notes[3].textContent = reading.gradient ? "The line through each point is the model's own slope there. Fragile rows are orange." : `${TX.sentence(means)}. Fragile rows are orange.`;
+    TX.verdict(chip, reading.verdict[r], reading.wobble[r], reading.reason[r]);
+  };
+  say();
+  return { cards, redraw: (...which) => { say(); (which.length ? which : [0, 1, 2, 3]).forEach((i) => charts[i].redraw()); } };
+};
 
 // open(row): called when a row is picked
 TX.sections.explanation = (part, open = null) => {
   const rows = part.kept ? part.kept.length : part.rows;
-  const features = part.features.length, outputs = part.outputs.length;
-  const [values, gradient, errors, predictions, flags] =
-    ["values", "gradient", "errors", "predictions", "flags"].map((name) => TX.unpack(part[name]));
+  const outputs = part.outputs.length, predictions = TX.unpack(part.predictions);
   const data = part.data.map(TX.column);
-  const shares = data.map(TX.ranks);
+  const shares = data.map((column, f) => (part.categorical[f] || part.data[f].levels ? null : TX.ranks(column)));
   const state = { output: 0, row: 0, feature: 0 };
-  const slope = !part.shares;
   const label = (r) => (part.kept ? part.kept[r] : r);
-  const cell = (array, r, f) => array[(r * features + f) * outputs + state.output];
   const prediction = (r) => predictions[r * outputs + state.output];
-  const output = () => {
-    const name = part.outputs[state.output];
-    return part.scale === "raw" ? name : `${part.scale} of ${/^\d+$/.test(name) ? "class " : ""}${name}`;
-  };
-  const order = () => part.features.map((_, f) => f)
-    .sort((a, b) => part.importance.mean[b][state.output] - part.importance.mean[a][state.output]);
-
-  const overall = () => order().map((f) => ({
-    name: part.features[f], feature: f, plain: true, value: part.importance.mean[f][state.output],
-    low: part.importance.low[f][state.output], high: part.importance.high[f][state.output], picked: f === state.feature,
-    words: `${part.features[f]}\nmean |value| ${TX.number(part.importance.mean[f][state.output])}\nmiddle half of the rows: ` +
-      `${TX.number(part.importance.low[f][state.output])} to ${TX.number(part.importance.high[f][state.output])}`,
-  }));
-  const ofRow = (r) => part.features.map((name, f) => {
-    const value = cell(values, r, f), error = errors ? cell(errors, r, f) : NaN;
-    const doubt = Boolean(flags && flags[r * features + f]);
-    return {
-      name, detail: ` = ${TX.number(data[f][r])}`, feature: f, value, doubt, error: Number.isFinite(error) ? error : 0,
-      words: `${name} = ${TX.number(data[f][r])}\nvalue ${TX.number(value, true)}` +
-        (Number.isFinite(error) ? ` ± ${TX.number(error)}` : "") + `\nslope ${TX.number(cell(gradient, r, f), true)} per unit` +
-        (doubt ? "\nthe model has a kink, a jump or noise here" : ""),
-    };
-  });
-
-  const holders = ["bars", "swarm", "row", "cloud"].map((name) => TX.el("div", { class: name }));
-  const charts = [
-    (width) => {
-      const items = overall();
-      const folded = TX.fold(items, 16);
-      const last = folded[folded.length - 1];
-      if (last.folded) last.plain = true;
-      return TX.bars(width, folded, { signed: false, pick: (item) => { if (!item.folded) pickFeature(item.feature); } });
-    },
-    (width) => TX.beeswarm(width, order().slice(0, 12).map((f) => ({
-      name: part.features[f], feature: f, shares: shares[f], values: Array.from({ length: rows }, (_, r) => cell(values, r, f)),
-    })), {
-      words: (p) => { const f = order()[p.series]; return `row ${label(p.row)}\n${part.features[f]} = ${TX.number(data[f][p.row])}\nvalue ${TX.number(cell(values, p.row, f), true)}`; },
-      pick: (p) => pickRow(p.row),
-    }),
-    (width) => {
-      const items = ofRow(state.row);
-      if (!items.every((item) => Number.isFinite(item.value))) return TX.el("p", { class: "message" }, "This row has no attributions.");
-      return TX.waterfall(width, TX.fold(items, 12), { base: part.base[state.output], prediction: prediction(state.row), shares: !slope });
-    },
-    (width) => {
-      const f = state.feature;
-      const list = Array.from({ length: rows }, (_, r) => r);
-      return TX.dependence(width, {
-        xs: list.map((r) => data[f][r]), ys: list.map((r) => (slope ? prediction(r) : cell(values, r, f))),
-        slopes: list.map((r) => cell(gradient, r, f)), fragile: list.map((r) => part.verdict[r] === "fragile"),
-        xName: part.features[f], yName: slope ? output() : "attribution", picked: state.row, pick: (p) => pickRow(p.row),
-        words: (p) => `row ${label(p.row)}\n${part.features[f]} = ${TX.number(data[f][p.row])}\n${output()} ${TX.number(prediction(p.row))}\nslope ${TX.number(cell(gradient, p.row, f), true)}`,
-      });
-    },
-  ].map((draw, i) => TX.responsive(holders[i], draw));
+  const readings = part.readings.map((found) => TX.readingOf(found, part, state, data));
+  const first = readings[0];
+  const pickRow = (r) => { state.row = r; table.refresh(); all((one) => one.redraw(2, 3)); if (open) open(label(r)); };
+  const pickFeature = (f) => { state.feature = f; featurePicker.selectedIndex = f; all((one) => one.redraw(0, 3)); };
+  state.feature = first.order()[0];
+  const parts = readings.map((reading) => TX.readingCards(reading, part, state, data, shares, { label, prediction, pickRow, pickFeature }));
+  const all = (work) => parts.forEach(work);
+  const featurePicker = TX.select("feature", part.features, (f) => pickFeature(f));
+  featurePicker.selectedIndex = state.feature;
+  parts[0].cards[3].querySelector("header").append(featurePicker);
 
   const lines = Array.from({ length: rows }, (_, r) => r);
-  const strongest = (r) => { let best = 0; for (let f = 1; f < features; f++) if (Math.abs(cell(values, r, f)) > Math.abs(cell(values, r, best))) best = f; return best; };
   const table = TX.table([
     { label: "row", value: label, number: true, words: (r) => String(label(r)) },
     { label: "prediction", value: prediction, number: true },
-    { label: "strongest feature", value: (r) => part.features[strongest(r)], words: (r) => part.features[strongest(r)] },
-    { label: "its value", value: (r) => cell(values, r, strongest(r)), number: true },
-    { label: "verdict", value: (r) => part.verdict[r], words: (r) => part.verdict[r], chip: true },
-    { label: "why", value: (r) => part.reason[r], words: (r) => part.reason[r] },
+    { label: "strongest feature", value: (r) => part.features[first.strongest(r)], words: (r) => part.features[first.strongest(r)] },
+    { label: "its value", value: (r) => first.value(r, first.strongest(r)), number: true },
+    { label: "wobble", value: (r) => first.wobble[r], number: true, words: (r) => (Number.isFinite(first.wobble[r]) ? TX.percent(first.wobble[r]) : "") },
+    { label: "verdict", value: (r) => first.verdict[r], words: (r) => first.verdict[r], chip: true },
+    { label: "why", value: (r) => first.reason[r], words: (r) => first.reason[r] },
   ], lines, { pick: (r) => pickRow(r), picked: (r) => r === state.row });
   const message = TX.el("div", { class: "message", role: "status" });
   const filter = TX.el("input", {
     type: "search", placeholder: `fragile, or ${TX.shorten(part.features[0], 20)} > 1`, "aria-label": "filter rows",
     oninput: () => {
       const test = TX.filter(filter.value, part.features, (r, f) => data[f][r], prediction,
-        (r) => `${label(r)} ${part.verdict[r]} ${part.reason[r]} ${part.features[strongest(r)]}`);
+        (r) => `${label(r)} ${first.verdict[r]} ${first.reason[r]} ${part.features[first.strongest(r)]}`);
       const some = lines.filter(test);
       message.textContent = filter.value ? `${some.length.toLocaleString("en")} of ${rows.toLocaleString("en")} rows` : "";
       table.show(some);
     },
   });
 
-  const rowCard = TX.card("One row", holders[2]), rowTitle = rowCard.querySelector("h3");
-  const featurePicker = TX.select("feature", part.features, (f) => pickFeature(f));
-  const cloudCard = TX.card(slope ? "Prediction and slope" : "Attribution and slope", holders[3],
-    TX.el("p", { class: "soft small" }, "The line through each point is the model's own slope there. Fragile rows are orange."));
-  cloudCard.querySelector("header").append(featurePicker);
-  const pickRow = (r) => { state.row = r; title(); table.refresh(); charts[2].redraw(); charts[3].redraw(); if (open) open(label(r)); };
-  const pickFeature = (f) => { state.feature = f; featurePicker.selectedIndex = f; charts[0].redraw(); charts[3].redraw(); };
-  const title = () => {
-    const r = state.row, verdict = part.verdict[r];
-    rowTitle.textContent = `Row ${label(r)}: ${output()} = ${TX.number(prediction(r))}`;
-    let chip = rowCard.querySelector(".chip");
-    if (!chip) rowCard.querySelector("header").append((chip = TX.el("span")));
-    chip.className = "chip " + verdict;
-    chip.textContent = [verdict, part.reason[r]].filter(Boolean).join(": ");
-  };
-  state.feature = order()[0];
-  featurePicker.selectedIndex = state.feature;
-  title();
-
-  const chips = [`${part.rows.toLocaleString("en")} rows`, `${features} features`, `attribution: ${part.attribution}`, `scale: ${part.scale}`]
-    .map((words) => TX.el("span", { class: "chip" }, words));
-  for (const [verdict, count] of Object.entries(part.verdicts)) {
-    if (count) chips.push(TX.el("span", { class: "chip " + verdict }, `${count.toLocaleString("en")} ${verdict}`));
+  const chips = [`${part.rows.toLocaleString("en")} rows`, `${part.features.length} features`].map((words) => TX.el("span", { class: "chip" }, words));
+  for (const reading of readings) {
+    chips.push(TX.el("span", { class: "chip" }, reading.name));
+    for (const [verdict, count] of Object.entries(reading.verdicts)) {
+      if (count) chips.push(TX.el("span", { class: "chip " + verdict }, `${count.toLocaleString("en")} ${verdict}`));
+    }
   }
   const top = TX.el("div", { class: "chips" }, chips);
-  if (outputs > 1) top.append(TX.select("output", part.outputs, (o) => {
-    state.output = o; title(); table.refresh(); charts.forEach((chart) => chart.redraw());
-  }));
+  if (outputs > 1) top.append(TX.select("output", part.quantities, (o) => { state.output = o; table.refresh(); all((one) => one.redraw()); }));
   const rowsCard = TX.card("Rows", TX.el("div", { class: "tools" }, filter), message, table.node);
+  rowsCard.classList.add("wide");
+  const across = (i) => parts.map((one) => one.cards[i]);
   return [top,
-    part.kept ? TX.el("p", { class: "soft small" }, `To keep the page small it holds ${rows.toLocaleString("en")} of the ${part.rows.toLocaleString("en")} rows, evenly spaced; the bars are of all rows.`) : null,
-    TX.el("div", { class: "grid" },
-      TX.card("Which features matter", holders[0], TX.el("p", { class: "soft small" }, "Mean size of the attributions; thin line: middle half of the rows. Click a feature to see its slopes.")),
-      TX.card("Every row, feature by feature", holders[1], TX.el("p", { class: "soft small" }, "One dot a row. Colour: the feature's value, low (blue) to high (orange). Click a dot to open its row.")),
-      rowsCard, rowCard, cloudCard, TX.card("What was run", TX.facts(part.facts)))];
+    part.kept ? TX.el("p", { class: "soft small" }, `To keep the page small it holds ${rows.toLocaleString("en")} of the ${part.rows.toLocaleString("en")} rows, evenly spaced.`) : null,
+    part.missing ? TX.el("p", { class: "soft small missing" }, part.missing) : null,
+    TX.el("div", { class: "grid" }, ...across(0), ...across(1), rowsCard, ...across(2), ...across(3), TX.card("What was run", TX.facts(part.facts)))];
 };
 
 // "age > 40" compares a feature or the prediction; anything else is looked for as text.

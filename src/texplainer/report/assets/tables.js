@@ -35,7 +35,7 @@ TX.table = (columns, lines, { pick = null, picked = () => false, chunk = 100, so
       onkeydown: pick ? (event) => { if (event.key === "Enter") pick(line); } : null,
     }, columns.map((column) => TX.el("td", { class: [column.number ? "number" : "", column.strong && column.strong(line) ? "strong" : ""].join(" ").trim() || null },
       column.chip && column.words(line) ? TX.el("span", { class: "chip " + column.words(line) }, column.words(line))
-        : column.words ? column.words(line) : TX.number(column.value(line)))))));
+        : TX.shorten(column.words ? column.words(line) : TX.number(column.value(line)), 200))))));
     more.hidden = sorted.length <= limit;
     more.textContent = `show more of ${sorted.length.toLocaleString("en")}`;
   };

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients import Unsupported
-from texplainer.gradients.tree_ensemble import Tree, TreeEnsemble, assemble
+from texplainer.errors import Unsupported
+from texplainer.gradients.trees.ensemble import Tree, TreeEnsemble, assemble
 
 #: loss -> link
 LINKS = {
@@ -44,8 +44,23 @@ LINKS = {
 MAX_DEPTH = 16
 
 
+def _check_features(model: Any) -> None:
+    """CatBoost exports no trees of what it computes from texts and embeddings."""
+    found = {
+        "text": model.get_text_feature_indices(),
+        "embedding": model.get_embedding_feature_indices(),
+    }
+    for kind, columns in found.items():
+        if len(columns):
+            raise Unsupported(
+                f"it has {len(columns)} {kind} feature{'s'[: len(columns) != 1]}, of which CatBoost computes "
+                "numbers that its export does not hold."
+            )
+
+
 def load(model: Any) -> TreeEnsemble:
     """Read any fitted CatBoost model without categorical, text or embedding features."""
+    _check_features(model)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")

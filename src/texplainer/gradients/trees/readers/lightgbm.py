@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients import Unsupported
-from texplainer.gradients.tree_ensemble import Categories, Tree, TreeEnsemble, assemble
+from texplainer.errors import Unsupported
+from texplainer.gradients.trees.ensemble import CategoryColumns, Tree, TreeEnsemble, assemble
 
 #: objective -> link; "unknown" for those that are not listed
 LINKS = {
@@ -43,7 +43,7 @@ def load(model: Any) -> TreeEnsemble:
     link = "unknown" if "sqrt" in options else LINKS.get(objective, "unknown")
     steepness = next((float(option[8:]) for option in options if option.startswith("sigmoid:")), 1.0)
     outputs = int(header["num_tree_per_iteration"])
-    categories = Categories(int(header["max_feature_idx"]) + 1)
+    categories = CategoryColumns(int(header["max_feature_idx"]) + 1)
     if "average_output" in head.split("\n"):  # a forest: its raw score is the sum, its prediction the mean
         steepness *= outputs / len(blocks)
     trees = [_tree(_fields(text), i % outputs, categories) for i, text in enumerate(blocks)]
@@ -61,7 +61,7 @@ def _fields(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
 
 
-def _tree(fields: dict[str, str], output: int, categories: Categories) -> Tree:
+def _tree(fields: dict[str, str], output: int, categories: CategoryColumns) -> Tree:
     if fields.get("is_linear", "0") != "0":
         raise Unsupported("its leaves hold linear models.")
     leaves = np.array(fields["leaf_value"].split(), dtype=np.float64)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from texplainer.gradients import Unsupported
-from texplainer.gradients.tree_ensemble import Categories, Tree, TreeEnsemble, assemble
-from texplainer.gradients.tree_lightgbm import set_bits
+from texplainer.errors import Unsupported
+from texplainer.gradients.trees.ensemble import CategoryColumns, Tree, TreeEnsemble, assemble
+from texplainer.gradients.trees.readers.lightgbm import set_bits
 
 #: losses of the boosting models -> link
 LINKS = {
@@ -101,7 +101,7 @@ def load_histogram(model: Any) -> TreeEnsemble:
     """Read histogram boosting, from the predictors it keeps (private, as there is no public form)."""
     features = model.n_features_in_
     origin, levels = _columns(model, features)
-    categories = Categories(features)
+    categories = CategoryColumns(features)
     trees = [
         _histogram_tree(member, output, origin, levels, categories)
         for iteration in model._predictors
@@ -128,7 +128,7 @@ def _columns(model: Any, features: int) -> tuple[np.ndarray, dict[int, np.ndarra
 
 
 def _histogram_tree(
-    member: Any, output: int, origin: np.ndarray, levels: dict[int, np.ndarray], categories: Categories
+    member: Any, output: int, origin: np.ndarray, levels: dict[int, np.ndarray], categories: CategoryColumns
 ) -> Tree:
     nodes = member.nodes
     leaf = nodes["is_leaf"].astype(bool)
@@ -136,8 +136,10 @@ def _histogram_tree(
     missing = nodes["missing_go_to_left"].astype(bool)
     for at in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf):
         known = levels[int(nodes["feature_idx"][at])]
-        inside = [known[code] for code in set_bits(member.raw_left_cat_bitsets[nodes["bitset_idx"][at]])]
-        column[at], threshold[at] = categories.column(int(column[at]), [int(level) for level in inside]), 0.5
+        codes = set_bits(member.raw_left_cat_bitsets[nodes["bitset_idx"][at]])
+        # levels that are no numbers reach the trees as their codes
+        inside = [code if isinstance(known[code], str) else int(known[code]) for code in codes]
+        column[at], threshold[at] = categories.column(int(column[at]), inside), 0.5
     left = np.where(leaf, -1, nodes["left"].astype(np.int64))
     right = np.where(leaf, -1, nodes["right"].astype(np.int64))
     return Tree(left, right, column, threshold, missing, nodes["value"][:, None], output)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from texplainer.gradients import Unsupported
-from texplainer.gradients.tree_ensemble import TreeEnsemble
+from texplainer.errors import Unsupported
+from texplainer.gradients.trees.ensemble import TreeEnsemble
 
 #: library and class (of the model or one of its bases) -> module and function
 LOADERS = {
-    "xgboost.Booster": ("tree_xgboost", "load"),
-    "xgboost.XGBModel": ("tree_xgboost", "load"),
-    "lightgbm.Booster": ("tree_lightgbm", "load"),
-    "lightgbm.LGBMModel": ("tree_lightgbm", "load"),
-    "catboost.CatBoost": ("tree_catboost", "load"),
-    "sklearn.BaseDecisionTree": ("tree_sklearn", "load_forest"),
-    "sklearn.BaseForest": ("tree_sklearn", "load_forest"),
-    "sklearn.BaseGradientBoosting": ("tree_sklearn", "load_boosting"),
-    "sklearn.BaseHistGradientBoosting": ("tree_sklearn", "load_histogram"),
+    "xgboost.Booster": ("xgboost", "load"),
+    "xgboost.XGBModel": ("xgboost", "load"),
+    "lightgbm.Booster": ("lightgbm", "load"),
+    "lightgbm.LGBMModel": ("lightgbm", "load"),
+    "catboost.CatBoost": ("catboost", "load"),
+    "sklearn.BaseDecisionTree": ("sklearn", "load_forest"),
+    "sklearn.BaseForest": ("sklearn", "load_forest"),
+    "sklearn.BaseGradientBoosting": ("sklearn", "load_boosting"),
+    "sklearn.BaseHistGradientBoosting": ("sklearn", "load_histogram"),
 }
 
 
@@ -29,10 +29,10 @@ def load(model: Any) -> TreeEnsemble:
         raise Unsupported(f"a {type(model).__name__} is no tree ensemble that can be read.")
     module, function = entry
     try:
-        return getattr(import_module(f"texplainer.gradients.{module}"), function)(model)
+        return getattr(import_module(f"texplainer.gradients.trees.readers.{module}"), function)(model)
     except Unsupported as reason:
         raise Unsupported(f"this {type(model).__name__} cannot be read as trees: {reason}") from None
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever a library raises: another engine will do
         raise Unsupported(
             f"this {type(model).__name__} cannot be read as trees ({type(error).__name__}: {error}); "
             "its library may have changed its format."

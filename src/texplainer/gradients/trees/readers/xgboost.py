@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from texplainer.gradients import Unsupported
-from texplainer.gradients.tree_ensemble import Categories, Tree, TreeEnsemble, assemble
+from texplainer.errors import Unsupported
+from texplainer.gradients.trees.ensemble import CategoryColumns, Tree, TreeEnsemble, assemble
 
 #: objective -> link; objectives that predict their margin are not listed
 LINKS = {
     "binary:logistic": "logistic",
     "binary:logitraw": "logistic",
+    "binary:hinge": "hinge",
     "reg:logistic": "sigmoid",
     "multi:softprob": "softmax",
     "multi:softmax": "softmax",
@@ -55,7 +56,9 @@ def load(model: Any) -> TreeEnsemble:
     outputs = max(int(parameters["num_class"]), int(parameters["num_target"]), 1)
     if link in INVERSE and learner["objective"]["name"] != "binary:logitraw":  # which predicts its margin
         base = INVERSE[link](base)
-    categories = Categories(int(parameters["num_feature"]))
+    if link == "logistic" and outputs > 1:  # several labels, each with a sigmoid of its own
+        link = "sigmoid"
+    categories = CategoryColumns(int(parameters["num_feature"]))
     found = boosting["model"]
     scales = np.ones(len(found["trees"])) if weights is None else np.asarray(weights, dtype=np.float64)
     trees = [
@@ -88,7 +91,7 @@ def _link(objective: str) -> str:
     return "unknown"
 
 
-def _tree(node: dict[str, Any], output: int, scale: float, categories: Categories) -> Tree:
+def _tree(node: dict[str, Any], output: int, scale: float, categories: CategoryColumns) -> Tree:
     left, right = np.array(node["left_children"]), np.array(node["right_children"])
     column, leaf = np.array(node["split_indices"]), left < 0
     split = np.array(node["split_conditions"], dtype=np.float32)

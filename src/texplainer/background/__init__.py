@@ -1,0 +1,1 @@
+"""What is learnt from the background rows once: spreads, ranges, centres, the mean prediction."""

@@ -1,0 +1,1 @@
+"""Categorical features: how they are found, swapped and refitted."""

@@ -1,0 +1,1 @@
+"""Where shards are carried out: here, in processes, on Dask, Ray or Spark."""

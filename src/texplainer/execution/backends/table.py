@@ -1,0 +1,73 @@
+"""The table of backends: a file and a line each.
+
+A backend carries shards to workers and their records back, in whatever order they finish: one function
+`(Order, shards) -> records`, found by the word or the object the user gave as `on`. Every backend gives the
+parcel once to each worker and keeps only a few shards in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from texplainer.errors import InputError
+from texplainer.execution.plan import Shard
+from texplainer.execution.worker import Parcel, ShardJob, ShardRecord
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job to be carried out somewhere."""
+
+    on: Any
+    job: ShardJob
+    parcel: Parcel
+    workers: int
+
+
+Records = Generator[ShardRecord, None, None]
+Map = Callable[[Order, Iterable[Shard]], Records]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Where shards can be explained.
+
+    `count` gives the number of workers there (the user's wish or None in); `ships` is False where the
+    explainer stays in this process.
+    """
+
+    map: Map
+    count: Callable[[Any, int | None], int]
+    ships: bool = True
+
+
+#: words, schemes of addresses and libraries of objects -> module:name of the backend, the extra it needs
+BACKENDS: dict[tuple[str, ...], tuple[str, str]] = {
+    ("serial",): ("local:SERIAL", "files"),
+    ("processes",): ("local:PROCESSES", "files"),
+    ("dask", "distributed", "tcp", "tls"): ("dask:BACKEND", "dask"),
+    ("ray",): ("ray:BACKEND", "ray"),
+    ("spark", "local", "pyspark"): ("spark:BACKEND", "spark"),
+}
+
+
+def find_backend(on: Any) -> Backend:
+    """Look up the backend of a word, an address or a client object."""
+    key = on.split(":")[0].split("[")[0] if isinstance(on, str) else type(on).__module__.split(".")[0]
+    place, extra = next((entry for words, entry in BACKENDS.items() if key in words), ("", ""))
+    if not place:
+        raise InputError(
+            f"on={on!r} is unknown; expected {', '.join(repr(words[0]) for words in BACKENDS)}, the address "
+            "of a scheduler (tcp://, ray://, spark://), a dask.distributed.Client or a SparkSession."
+        )
+    module, _, name = place.partition(":")
+    module = module if "." in module else f"texplainer.execution.backends.{module}"
+    try:
+        return getattr(import_module(module), name)
+    except ImportError as error:
+        raise InputError(
+            f"on={on!r} needs a library that is not installed ({error}); pip install 'texplainer[{extra}]'."
+        ) from error

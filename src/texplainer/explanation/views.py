@@ -1,0 +1,146 @@
+"""An Explanation seen otherwise: as a table, as a ranking of features, as SHAP's own, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+
+if TYPE_CHECKING:
+    from texplainer.explanation.explanation import Explanation
+
+
+def importance(explanation: Explanation) -> dict[str, np.ndarray]:
+    """Per feature the mean |value|, its standard deviation and the share of positive rows, greatest first."""
+    values = explanation.arrays["values"]
+    size = np.nanmean(np.abs(values), axis=(0, 2))
+    order = np.argsort(-size, kind="stable")
+    return {
+        "feature": np.array(explanation.feature_names, dtype=object)[order],
+        "mean_abs": size[order],
+        "std": np.nanstd(values, axis=(0, 2))[order],
+        "positive_share": np.nanmean(values > 0, axis=(0, 2))[order],
+    }
+
+
+def to_frame(explanation: Explanation) -> Any:
+    """A pandas table, one line per row, feature and output; its index are the labels of the user's rows."""
+    import pandas as pd
+
+    arrays = explanation.arrays
+    values = arrays["values"]
+    r, f, o = (axis.reshape(-1) for axis in np.meshgrid(*(range(n) for n in values.shape), indexing="ij"))
+    table = {
+        "row": r,
+        "feature": np.array(explanation.feature_names, dtype=object)[f],
+        "output": np.array(explanation.output_names, dtype=object)[o],
+        "data": arrays["data"][r, f],
+        "value": values.reshape(-1),
+        "prediction": arrays["predictions"][r, o],
+        "base_value": np.broadcast_to(arrays["base_values"], values.shape[::2])[r, o],
+    }
+    if explanation.units:
+        table["unit"] = np.array(explanation.units, dtype=object)[f]
+    if "error" in arrays:
+        table["error"] = arrays["error"].reshape(-1)
+    if "wobble" in arrays:
+        table["wobble"] = arrays["wobble"][r, o]
+    if "verdict" in arrays:
+        table["verdict"] = arrays["verdict"][r]
+    return pd.DataFrame(table, index=None if "index" not in arrays else pd.Index(arrays["index"].tolist())[r])
+
+
+def to_shap(explanation: Explanation) -> Any:
+    """The shares as a `shap.Explanation`."""
+    import shap
+
+    parts = explanation.shares()
+    base = np.broadcast_to(parts.arrays["base_values"], parts.arrays["predictions"].shape)
+    base = base[tuple(0 if axis in parts.dropped else slice(None) for axis in "ro")]
+    return shap.Explanation(
+        values=parts.values,
+        base_values=base,
+        data=parts.data,
+        feature_names=list(parts.feature_names),
+        output_names=None if "o" in parts.dropped else list(parts.output_names),
+    )
+
+
+def summary_words(explanation: Explanation) -> str:
+    """What was explained, how, at which cost, and how far to trust it: a few lines."""
+    arrays = explanation.arrays
+    rows, features, outputs = arrays["values"].shape
+    names = explanation.output_names
+    what = f"output {names[0]!r}" if outputs == 1 else f"{outputs} outputs"
+    lines = [
+        f"Explanation of {rows} row{'s'[: rows != 1]} x {features} features, {what} "
+        f"on the {explanation.scale} scale, attribution {explanation.attribution!r}"
+    ]
+    if explanation.settings.get("question"):
+        lines.append(f"  question     {explanation.settings['question']}")
+    if explanation.engine:
+        lines.append(f"  engine       {explanation.engine}: {explanation.settings.get('why', '')}")
+    cost = arrays.get("evaluations")
+    if cost is not None and np.isfinite(cost).all():  # not every rival counts
+        lines.append(f"  evaluations  {int(cost.sum()):,} ({cost.mean():,.0f} a row)")
+    if "error" in arrays:
+        lines.append(f"  error bound  {_error_words(arrays['values'], arrays['error'])}")
+    if "wobble" in arrays:
+        lines.append(f"  wobble       {_wobble_words(arrays['wobble'])}")
+    if "verdict" in arrays:
+        counts = explanation.verdict_counts()
+        lines.append("  rows         " + ", ".join(f"{n} {v}" for v, n in counts.items()))
+    if explanation.categories:
+        lines.append(f"  categorical  {', '.join(explanation.categories)}")
+    return "\n".join(lines)
+
+
+def _error_words(values: np.ndarray, error: np.ndarray) -> str:
+    """Against the row's values as a whole: a bound larger than a value near zero is harmless."""
+    if not np.isfinite(error).any():
+        return "not known (a secant at a chosen step, not a derivative)"
+    size = np.sqrt(np.nansum(values**2, axis=1))
+    known = size > 0
+    if not known.any():
+        return "every value is 0"
+    relative = np.sqrt(np.nansum(error.astype(float) ** 2, axis=1))[known] / size[known]
+    middle, high = np.quantile(relative, [0.5, 0.95])
+    return f"median {middle:.1e}, 95% below {high:.1e} of a row's values"
+
+
+def _wobble_words(wobble: np.ndarray) -> str:
+    known = wobble[np.isfinite(wobble)]
+    if not len(known):
+        return "not known"
+    middle, high = np.quantile(known, [0.5, 0.95])
+    return f"median {middle:.1%}, 95% below {high:.1%} of a row's values, under moves of 5% of a spread"
+
+
+def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:
+    """The Taylor model of first or second order at displacements of the rows, (rows, outputs)."""
+    gradient = explanation.arrays["gradient"]
+    if np.isnan(gradient).all():
+        raise InputError(
+            f"the reading {explanation.attribution!r} has no slopes and so no local model; "
+            "take explanation.sibling('local'), or explainer(X)."
+        )
+    if order not in (1, 2):
+        raise InputError(f"order={order!r} is no order of this local model; expected 1 or 2.")
+    if order == 2 and "hessian" not in explanation.arrays:
+        raise InputError(
+            "this explanation has no second order: its interactions were not computed. Add them with "
+            "explanation.with_interactions(explainer.interactions(X))."
+        )
+    try:
+        dx = np.asarray(dx, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"dx={dx!r} is no displacement; expected numbers, one a feature.") from None
+    if dx.shape[-1:] != gradient.shape[1:2]:
+        raise InputError(f"dx has shape {dx.shape}; expected {gradient.shape[1]} features on its last axis.")
+    dx = np.broadcast_to(dx, gradient.shape[:2])
+    out = explanation.arrays["predictions"] + np.einsum("rf,rfo->ro", dx, gradient)
+    if order == 1:
+        return out
+    return out + np.einsum("rf,rg,rfgo->ro", dx, dx, explanation.arrays["hessian"]) / 2

@@ -1,0 +1,1 @@
+"""Models, tables and results on disk."""

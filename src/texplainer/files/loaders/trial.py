@@ -1,0 +1,140 @@
+"""Model files are tried in a child process first: some readers crash, or take all memory, on damaged ones.
+
+The child may use so much memory and time and no more, and ends with its parent. It loads the model and asks
+it once, for one row, and tells nothing back but how it ended. It is forked where that can be done: the
+library is imported already. A forked child whose parent had threads of OpenMP's can wait for them for ever;
+then it is asked again in a process of its own.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from texplainer.errors import InputError
+from texplainer.files.loaders.tree_safety import check_boosters, check_xgboost
+from texplainer.support.parent_watch import end_with
+
+TRIAL_SECONDS = {"fork": 5, "spawn": 120}
+FREE_BYTES = 3 * 2**30  # on top of a multiple of the file
+TIMES_SIZE = 50
+TOO_MUCH = 77  # the exit code of a child that ran out of its memory
+
+
+def try_in_child(path: Path, library: str) -> None:
+    """Load a model in another process; refuse a file that crashes its library or is too much for it.
+
+    What the library refuses by itself is left to it: the second time it says so here.
+    """
+    limit = FREE_BYTES + TIMES_SIZE * path.stat().st_size
+    alone = threading.active_count() == 1 and hasattr(os, "fork") and sys.platform != "darwin"
+    code = _exit_code("fork", path, library, limit) if alone else None
+    code = _exit_code("spawn", path, library, limit) if code is None else code
+    if code is None:
+        raise InputError(f"{path} keeps {library} busy for over {TRIAL_SECONDS['spawn']} s; it is damaged.")
+    if code == TOO_MUCH:
+        raise InputError(f"{path} makes {library} ask for over {limit / 2**30:.0f} GB; it is damaged.")
+    if code < 0:
+        raise InputError(f"{path} makes {library} crash (signal {-code}); it is damaged.")
+
+
+def _exit_code(kind: str, path: Path, library: str, limit: int) -> int | None:
+    """How a child process ended; None if it did not."""
+    context: Any = multiprocessing.get_context(kind)
+    child = context.Process(target=_trial, args=(path, library, os.getpid(), limit))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # numerical libraries have threads of their own
+        child.start()
+    child.join(TRIAL_SECONDS[kind])
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        return None
+    return int(child.exitcode)
+
+
+def _trial(path: Path, library: str, parent: int, limit: int) -> None:
+    """In the child: load, ask once, and leave with a word of one number."""
+    end_with(parent)
+    faulthandler.disable()  # a crash is an answer here, not news
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # readers write their last words there
+        os.dup2(nowhere, stream)
+    try:
+        _limit_memory(limit)
+        with threadpool_limits(1):  # the parent's threads are not here
+            TRIALS[library](str(path))
+    except MemoryError:
+        os._exit(TOO_MUCH)
+    except BaseException as error:
+        os._exit(TOO_MUCH if "alloc" in str(error) else 0)
+    os._exit(0)
+
+
+def _limit_memory(limit: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _xgboost(path: str) -> None:
+    import numpy as np
+    import xgboost
+
+    model = xgboost.Booster({"nthread": 1}, model_file=path)
+    check_xgboost(path, model)
+    model.inplace_predict(np.zeros((1, model.num_features())))
+
+
+def _lightgbm(path: str) -> None:
+    import lightgbm
+    import numpy as np
+
+    model = lightgbm.Booster({"num_threads": 1}, model_file=path)
+    model.predict(np.zeros((1, model.num_feature())), num_threads=1)
+
+
+def _catboost(path: str) -> None:
+    import catboost
+
+    catboost.CatBoost().load_model(path, format="cbm")
+
+
+def _onnx(path: str) -> None:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def _skops(path: str) -> None:
+    import numpy as np
+    import skops.io
+
+    # whoever asks for a trial has compared its types with the list of safe ones before
+    model: Any = skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
+    check_boosters(path, model)
+    model.predict(np.zeros((1, model.n_features_in_)))
+
+
+TRIALS: dict[str, Callable[[str], None]] = {
+    "xgboost": _xgboost,
+    "lightgbm": _lightgbm,
+    "catboost": _catboost,
+    "onnxruntime": _onnx,
+    "skops": _skops,
+}

@@ -1,0 +1,314 @@
+"""Explanations in and out of files, without pickle.
+
+The file's suffix says its format. A table (Parquet, Arrow, CSV, JSON lines) has one line per explained
+row and columns such as `values/age`; an npz archive has one entry per array. Everything that is no
+row (names, settings, base values, the audit record) is the header, JSON: inside the file, or beside
+it as `result.csv.json` for the formats that have no place for it. Written by plain pyarrow and numpy,
+readable by them. `ResultWriter` takes an explanation in pieces; `save_explanation` is one piece.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterator, Mapping
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.parts import CategoryEffects
+from texplainer.files import audit
+from texplainer.files.formats import FORMATS, ResultFormat
+from texplainer.files.paths import as_path, existing, first_line, locked
+from texplainer.support import hashing
+
+FORMAT, VERSION = "texplainer-explanation", 2
+#: arrays kept by the formats for people; the others keep all
+SHORT = (
+    "predictions",
+    "base_values",
+    "predicted_class",
+    "verdict",
+    "reason",
+    "values",
+    "error",
+    "data",
+    "index",
+)
+
+
+def save_explanation(explanation: Explanation, path: Any, **facts: Any) -> None:
+    """Write an Explanation to a .npz, .parquet, .arrow, .feather, .csv or .jsonl file.
+
+    `facts` go into the audit record: `model`, `data`, `background` and `configuration`, mappings of
+    plain values; `key`, the path of an Ed25519 key to sign with.
+    """
+    with ResultWriter(path, **facts) as writer:
+        writer.write(explanation)
+
+
+def load_explanation(path: Any) -> Explanation:
+    """Read what `save_explanation` wrote; a damaged or changed file, or another version, is refused."""
+    header, arrays = read_result(path)
+    changed = altered(header, {name: hashing.of_array(array) for name, array in arrays.items()})
+    if changed:
+        raise InputError(
+            f"{path} was changed after it was saved: {', '.join(changed)} differ from the recorded "
+            "fingerprints. Compute it again, or compare row by row with: texplainer verify."
+        )
+    return restore(header, arrays)
+
+
+def read_result(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read header and arrays of a file, of a format and version that is known, unchecked otherwise."""
+    header, blocks = open_result(path)
+    pieces = list(blocks)
+    return header, {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def open_result(path: Any) -> tuple[dict[str, Any], Iterator[dict[str, np.ndarray]]]:
+    """The header of a file and its arrays, some rows at a time; whatever is wrong becomes one sentence."""
+    path = existing(path)
+    blocks = _told(path, result_format(path).blocks(path))
+    header = next(blocks)
+    check_header(path, header)
+    return header, _not_empty(path, blocks)
+
+
+def _told(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from blocks
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path} is no saved explanation, or is damaged ({first_line(error)}).") from error
+
+
+def _not_empty(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
+    empty = True
+    for block in blocks:
+        empty = False
+        yield block
+    if empty:
+        raise InputError(f"{path} has no rows; it is damaged.")
+
+
+#: what the header of a result holds, and of which type
+HEADER: dict[str, type | tuple[type, ...]] = {
+    "feature_names": list,
+    "output_names": list,
+    "base_values": (list, type(None)),
+    "scale": str,
+    "attribution": str,
+    "engine": str,
+    "settings": dict,
+    "dropped": list,
+    "categories": dict,
+    "frequencies": dict,
+    "record": dict,
+    "layout": (list, dict),
+    "sha256": str,
+}
+RECORD = ("model", "data", "background", "configuration", "values", "software", "floats")
+
+
+def check_header(path: Path, header: Any) -> None:
+    """Refuse a header of another format or version, or with entries of the wrong kind."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError(f"{path} is no saved explanation: its header names another format.")
+    if header.get("version") != VERSION:
+        record = header.get("record")
+        made = record.get("software") if isinstance(record, dict) else None
+        maker = made.get("texplainer", "another") if isinstance(made, dict) else "another"
+        raise InputError(
+            f"{path} is of version {header.get('version')!r}, written by texplainer {maker}; this one reads "
+            f"version {VERSION} only. Compute it again, or open it with the texplainer that wrote it."
+        )
+    wrong = [name for name, kind in HEADER.items() if not isinstance(header.get(name, ...), kind)]
+    record = header.get("record")
+    wrong += [name for name in RECORD if isinstance(record, dict) and not isinstance(record.get(name), dict)]
+    for names in ("feature_names", "output_names", "dropped"):
+        words = header.get(names)
+        wrong += [names] if isinstance(words, list) and not all(isinstance(w, str) for w in words) else []
+    if wrong:
+        raise InputError(
+            f"the header of {path} is malformed: {', '.join(wrong)} is missing or of another kind."
+        )
+
+
+def altered(header: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
+    """The parts of a result without their recorded fingerprint; `digests` are those of its arrays."""
+    recorded = header["record"]["values"]
+    changed = [name for name, digest in digests.items() if recorded.get(name) != digest]
+    changed += [name for name in recorded if name not in digests]
+    return [*changed, *(["the header"] if audit.broken_seal(header) else [])]
+
+
+def restore(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explanation:
+    """An Explanation from its header and arrays."""
+    arrays = dict(arrays)
+    categories = {
+        name: CategoryEffects(
+            tuple(levels), arrays.pop(f"category/{name}"), np.array(header["frequencies"][name], dtype=float)
+        )
+        for name, levels in header["categories"].items()
+        if f"category/{name}" in arrays
+    }
+    if header["base_values"] is not None:
+        arrays["base_values"] = np.array(header["base_values"], dtype=float)
+    if "gradient" not in arrays:  # a short format
+        arrays["gradient"] = np.full(arrays["values"].shape, np.nan)
+    return Explanation(
+        arrays,
+        tuple(header["feature_names"]),
+        tuple(header["output_names"]),
+        header["scale"],
+        header["attribution"],
+        header["engine"],
+        header["settings"],
+        categories,
+        frozenset(header["dropped"]),
+    )
+
+
+def result_format(path: Path) -> ResultFormat:
+    """The format a suffix stands for."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(FORMATS)}.")
+    if path.suffix.lower() != ".npz" and find_spec("pyarrow") is None:
+        raise InputError(
+            f"{path} needs pyarrow, which is not installed. Run: pip install 'texplainer[files]', "
+            "or take a .npz file, which needs nothing."
+        )
+    return FORMATS[path.suffix.lower()]
+
+
+def result_format_short(path: Any) -> bool:
+    """Whether a file keeps only the arrays people read."""
+    return result_format(Path(path)).short
+
+
+class ResultWriter:
+    """Writes an explanation that arrives in pieces; the file is there whole or not at all."""
+
+    def __init__(
+        self, path: Any, *, key: Any = None, configuration: Mapping[str, Any] | None = None, **facts: Any
+    ):
+        self.path = as_path(path)
+        self.format = result_format(self.path)
+        self._part = self.path.with_name(f".{self.path.name}.part")
+        self._key, self._configuration, self._facts = key, configuration, facts
+        self._digests: dict[str, hashing.RowDigest] = {}
+        self._first: Explanation | None = None
+        self._widths: dict[str, tuple[int, ...]] = {}
+
+    def __enter__(self) -> ResultWriter:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            busy = f"another run is writing to {self.path}; wait for it or choose another file."
+            stack.enter_context(locked(self._part, busy))
+            self._sink = self.format.open(self._part)
+            self._lock = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        with self._lock:
+            try:
+                if kind is None:
+                    self._finish()
+                else:
+                    self._sink.abandon()
+            finally:
+                self._part.unlink(missing_ok=True)
+
+    def write(self, piece: Explanation) -> None:
+        """Add the rows of a further piece."""
+        arrays = rows_of(piece, self.format.short)
+        if self._first is None:
+            self._first = piece
+            self._widths = {name: array.shape[1:] for name, array in arrays.items()}
+            self._digests = {name: hashing.RowDigest() for name in arrays}
+        arrays = {name: fit_width(arrays[name], width) for name, width in self._widths.items()}
+        for name, array in arrays.items():
+            self._digests[name].update(array)
+        self._sink.write(arrays, piece.feature_names, piece.output_names)
+
+    def _finish(self) -> None:
+        first = self._first
+        if first is None:
+            raise InputError("there is nothing to save: no row was explained.")
+        hashes = {name: digest.hexdigest() for name, digest in self._digests.items()}
+        said = describe(first, hashes)
+        facts = {part: {**fingerprints(first, hashes)[part], **self._facts.get(part, {})} for part in PARTS}
+        settings = {k: v for k, v in said["settings"].items() if k != "fingerprints"}
+        made = audit.audit_record(self._configuration or settings, hashes, **facts)
+        header = hashing.json_round_trip({"format": FORMAT, "version": VERSION, **said, "record": made})
+        beside = self._sink.close(lambda layout: audit.seal({**header, "layout": layout}, self._key))
+        if beside is not None:
+            note = self._part.with_suffix(".json")
+            note.write_bytes(beside)
+            os.replace(note, sidecar(self.path))
+        os.replace(self._part, self.path)
+
+
+PARTS = ("model", "data", "background")
+
+
+def rows_of(piece: Explanation, short: bool = False) -> dict[str, np.ndarray]:
+    """The arrays of an explanation that are saved by row, or those of the formats for people."""
+    arrays = dict(piece.arrays)
+    if arrays["base_values"].ndim == 1:  # the same for all rows: in the header
+        del arrays["base_values"]
+    if "index" in arrays:
+        arrays["index"] = _plain_labels(arrays["index"])
+    if short:
+        return {name: arrays[name] for name in SHORT if name in arrays}
+    return arrays | {f"category/{name}": c.effects for name, c in piece.categories.items()}
+
+
+def _plain_labels(labels: np.ndarray) -> np.ndarray:
+    """Labels of rows as a file can hold them: whole numbers, or texts."""
+    whole = all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in labels)
+    return labels.astype(np.int64) if whole else np.array([str(v) for v in labels], dtype=object)
+
+
+def describe(piece: Explanation, arrays: Container[str]) -> dict[str, Any]:
+    """What the header says of an explanation apart from its rows; `arrays` are saved by row."""
+    return {
+        "feature_names": list(piece.feature_names),
+        "output_names": list(piece.output_names),
+        "base_values": piece.arrays["base_values"].tolist() if "base_values" not in arrays else None,
+        "scale": piece.scale,
+        "attribution": piece.attribution,
+        "engine": piece.engine,
+        # the same explanation gives the same file, however long it took
+        "settings": {name: value for name, value in piece.settings.items() if name != "seconds"},
+        "dropped": sorted(piece.dropped),
+        "categories": {name: list(c.levels) for name, c in piece.categories.items()},
+        "frequencies": {name: c.frequencies.tolist() for name, c in piece.categories.items()},
+    }
+
+
+def fingerprints(piece: Explanation, hashes: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What an explanation itself knows of model, data and background."""
+    known = {"data": hashes["data"], **piece.settings.get("fingerprints", {})}
+    return {part: {"fingerprint": known[part]} if part in known else {} for part in PARTS}
+
+
+def sidecar(path: Path) -> Path:
+    """Where the header of a format without a place for it lies."""
+    return path.with_name(path.name + ".json")
+
+
+def fit_width(array: np.ndarray, width: tuple[int, ...]) -> np.ndarray:
+    """Pad or cut a trace to the first piece's length (Algorithm 1 stops at different times)."""
+    if array.shape[1:] == width or array.ndim != 2:
+        return array
+    out = np.full((len(array), *width), np.nan)
+    kept = min(array.shape[1], width[0])
+    out[:, :kept] = array[:, :kept]
+    return out

@@ -1,0 +1,1 @@
+"""Exact derivatives of scikit-learn's models from their formulas."""

@@ -1,0 +1,141 @@
+"""The gradient of the explained function, by the cheapest engine that fits the model.
+
+Every engine is one module with `build(predictor, background, settings) -> Engine`; it raises
+`Unsupported` with a plain reason when it does not fit. `choose` tries them in the order of
+`ENGINES`, exact ones first; finite differences fit everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError, Unsupported
+from texplainer.models.predictor import BATCH_ROWS, Predictor
+from texplainer.types import Array
+
+#: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
+SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
+MOVE = 0.05  # in spreads: a row measured a little differently
+BATCH = 4096  # points given to an engine at a time, where many belong to one row
+
+#: engine name -> its module, cheapest exact one first
+ENGINES = {
+    "closed-form": "closed_form.engine",
+    "autodiff": "autodiff",
+    "tree": "trees.engine",
+    "finite-difference": "finite_difference.stencil",
+}
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A gradient with its error and its cost.
+
+    Attributes
+    ----------
+    values
+        (rows, features, outputs), the partial derivatives.
+    error
+        Same shape: bound on the absolute error.
+    step
+        (rows, features), the displacement h that was used; NaN where the derivative is exact.
+    flags
+        (rows, features), bit mask of KINK, JUMP, NOISY and STEP.
+    evaluations
+        (rows,), model evaluations spent on each row.
+    extras
+        Further arrays, rows first (Algorithm 1's trace, a tree's certificate).
+    change
+        (rows, outputs), how much the gradient times the features' spreads would change (the expected
+        Euclidean norm) had the row been measured a little differently: moved by `MOVE` spreads times a
+        standard normal number in every numeric feature. NaN, or None altogether, where unknown.
+    """
+
+    values: Array
+    error: np.ndarray  # float32 will do
+    step: Array
+    flags: np.ndarray
+    evaluations: np.ndarray
+    extras: dict[str, np.ndarray] = field(default_factory=dict)
+    change: Array | None = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A gradient function with its name and the reason it was chosen.
+
+    `point` is the engine before its gradient was averaged over a neighbourhood, None where nothing was
+    averaged; `at_point` is the one to ask for the derivative at the row itself in either case.
+    """
+
+    name: str
+    why: str
+    gradient: Callable[[Any], Gradient]
+    exact: bool = True
+    width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's spread
+    narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
+    point: Engine | None = None
+    #: starts (lines, features), weights (lines,), groups (lines,), rows (rows, features) -> the exact
+    #: integral along the lines, (rows, groups, features, outputs); None where the engine has none
+    lines: Callable[[Array, Array, np.ndarray, Array], Array] | None = None
+
+    @property
+    def at_point(self) -> Engine:
+        """The engine of the derivative at the row itself."""
+        return self.point or self
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the engines need to know from the user."""
+
+    step: Any = "auto"
+    smoothing: Any = "auto"
+    bounds: tuple[Array, Array] | None = None
+    batch_rows: int = BATCH_ROWS
+    validation: tuple[Any, Any] | None = None
+    average: bool = True  # whether smoothing="auto" may average; only where the gradient is what is shown
+
+
+def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:
+    """Build the engine asked for, or the first one that fits."""
+    if engine != "auto" and engine not in ENGINES:
+        raise InputError(f"engine={engine!r} is unknown; expected 'auto' or one of {', '.join(ENGINES)}.")
+    if engine != "auto":
+        try:
+            built = _build(engine, predictor, background, settings)
+        except Unsupported as reason:
+            raise InputError(
+                f"engine={engine!r} cannot explain this {type(predictor.model).__name__}: {reason} "
+                "Use engine='auto' to take one that can."
+            ) from None
+        return replace(built, why=f"asked for; {built.why}")
+    if settings.step != "auto":
+        return _build(
+            "finite-difference", predictor, background, settings
+        )  # a step is a wish for differences
+    refusals = []
+    for name in ENGINES:
+        try:
+            built = _build(name, predictor, background, settings)
+        except Unsupported as reason:
+            refusals.append(f"{name}: {reason}")
+        else:
+            # why no exact engine is at work is worth a word; why another exact one is not, is not
+            return built if built.exact else replace(built, why="; ".join([built.why, *refusals]))
+    raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
+
+
+def _build(name: str, predictor: Predictor, background: Array, settings: Settings) -> Engine:
+    try:
+        module = import_module(f"texplainer.gradients.{ENGINES[name]}")
+    except ModuleNotFoundError as error:  # an extra is not installed
+        raise Unsupported(f"needs the package {error.name!r}, which is not installed.") from error
+    from texplainer.gradients.smoothing import smooth
+
+    return smooth(module.build(predictor, background, settings), predictor, background, settings)

@@ -1,0 +1,1 @@
+"""Derivatives of black boxes from differences of their predictions."""

@@ -1,0 +1,1 @@
+"""Tree ensembles read into plain arrays, smoothed, and differentiated exactly."""

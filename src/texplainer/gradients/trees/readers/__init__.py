@@ -1,0 +1,1 @@
+"""One reader a library: a fitted tree model into plain arrays."""

@@ -1,0 +1,1 @@
+"""What metrics look at: rows, neighbours, masks, and the explanations of them."""

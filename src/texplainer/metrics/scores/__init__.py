@@ -1,0 +1,1 @@
+"""The metrics themselves: functions of arrays, a few lines each."""

@@ -1,0 +1,1 @@
+"""Fitted models of any library as one function from floats to floats."""

@@ -1,0 +1,46 @@
+"""What comes from no known library: estimators by their methods, and functions from rows to predictions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from texplainer.errors import InputError
+from texplainer.models.libraries.library import Library, Outlet
+from texplainer.models.libraries.sklearn import estimator
+from texplainer.tables.schema import Schema
+
+
+def _outlet(model: Any, schema: Schema) -> Outlet:
+    if callable(model):
+        return Outlet("callable", "regression", {"raw": model}, "raw")
+    if hasattr(model, "predict_proba") or hasattr(model, "predict"):
+        return estimator(model, schema)
+    raise InputError(
+        f"a {type(model).__module__}.{type(model).__name__} is no model: it has no predict method and is not "
+        "callable. Pass a fitted model, or a function from rows to predictions."
+    )
+
+
+def _unwrapped(model: Any) -> Any:
+    """Find the model whose method a function is."""
+    if isinstance(model, partial) and not model.args and not model.keywords:
+        return model.func
+    owner = getattr(model, "__self__", None)
+    if owner is None or not hasattr(owner, "predict"):
+        return model
+    name = getattr(model, "__name__", "")
+    regressor = not hasattr(owner, "classes_") and not hasattr(owner, "predict_proba")
+    return (
+        owner
+        if name in ("predict_proba", "decision_function") or (name == "predict" and regressor)
+        else model
+    )
+
+
+LIBRARY = Library(
+    "callable",
+    _outlet,
+    feature_names=lambda model: getattr(model, "feature_names_in_", None),
+    unwrapped=_unwrapped,
+)

@@ -1,0 +1,85 @@
+"""What is stated of one model library, and what it finds out about one model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from texplainer.tables.schema import Schema
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """How one model is called, on every scale it can be explained on.
+
+    `scales` maps a scale to the function that predicts all outputs on it; `names` are the outputs'
+    names (empty: unknown until the first call); `labels` maps a class label to its output.
+    """
+
+    kind: str
+    task: str
+    scales: Mapping[str, Callable[[Any], Any]]
+    default: str
+    names: tuple[str, ...] = ()
+    labels: Mapping[Any, int] = field(default_factory=dict)
+    dtype: type = np.float64
+    schema: Schema | None = None  # the table the model wants, where it differs from the user's
+    ending: str = ""  # of a network that gives probabilities: "sigmoid" or "softmax"
+    unit: float | None = None  # the model's relative rounding, where it computes in less than float32
+    doubt: str = ""  # why its outputs can hardly be taken for the scores of classes
+
+
+def _unknown(model: Any) -> Sequence[Any] | None:
+    return None
+
+
+def _no_categories(model: Any, names: tuple[str, ...]) -> list[str]:
+    return []
+
+
+def _itself(model: Any) -> Any:
+    return model
+
+
+@dataclass(frozen=True)
+class Library:
+    """One library of models.
+
+    Attributes
+    ----------
+    name
+        What a predictor calls it.
+    outlet
+        (model, schema) -> how the model is called.
+    categories
+        (model, column names) -> the columns the model itself encodes or splits as categories.
+    feature_names
+        model -> the columns it was fitted with, None where it does not tell.
+    unwrapped
+        model -> the model inside one that only hands on its predictions, or the model itself.
+    without_encoder
+        model -> what remains of it when its columns of categories are already numbers.
+    suffixes
+        Of the files that hold its models.
+    distributions
+        The packages it is installed by.
+    """
+
+    name: str
+    outlet: Callable[[Any, Schema], Outlet]
+    categories: Callable[[Any, tuple[str, ...]], list[str]] = _no_categories
+    feature_names: Callable[[Any], Sequence[Any] | None] = _unknown
+    unwrapped: Callable[[Any], Any] = _itself
+    without_encoder: Callable[[Any], Any] = _itself
+    suffixes: tuple[str, ...] = ()
+    distributions: tuple[str, ...] = ()
+
+
+def at(columns: Any, names: tuple[str, ...]) -> list[str]:
+    """Give the names of columns that are told by name or by position."""
+    return [
+        c if isinstance(c, str) else names[int(c)] for c in columns if isinstance(c, str) or c < len(names)
+    ]

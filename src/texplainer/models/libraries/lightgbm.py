@@ -1,0 +1,82 @@
+"""LightGBM: boosters and their scikit-learn wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from texplainer.models.libraries.library import Library, Outlet, at
+from texplainer.models.libraries.sklearn import estimator
+from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
+from texplainer.tables.schema import Schema
+
+
+def _outlet(model: Any, schema: Schema) -> Outlet:
+    booster = getattr(model, "booster_", model)
+    score = partial(model.predict, raw_score=True)
+    objective, steepness = _link(booster)
+    if booster is model:
+        if objective not in LOG_ODDS:
+            return Outlet("lightgbm", "regression", {"raw": model.predict, "margin": score}, "raw")
+        scales = _classes(objective, steepness, score, lambda t: both_classes(model.predict(t)))
+        binary = objective in BINARY
+        names, labels = (("0", "1"), {0: 0, 1: 1}) if binary else ((), {})
+        return Outlet("lightgbm", "classification", scales, "margin", names, labels)
+    outlet = replace(estimator(model, schema), kind="lightgbm")
+    if getattr(model, "feature_name_", None) and schema.kind != "array":  # it keeps names its own way
+        outlet = replace(outlet, schema=None)
+    if outlet.task == "regression":
+        return replace(outlet, scales={"raw": model.predict, "margin": score})
+    if objective not in LOG_ODDS:  # an objective of the user's: only its scores are known
+        return replace(outlet, scales={"raw": lambda t: two_sided(score(t))}, default="raw")
+    scales = _classes(objective, steepness, score, outlet.scales["probability"])
+    return replace(outlet, scales=scales, default="margin")
+
+
+def _link(booster: Any) -> tuple[str, float]:
+    """The objective of a booster, and the factor from its scores to its log-odds."""
+    found = booster.dump_model(num_iteration=1)
+    name, *options = found.get("objective", "").split(" ") or [""]
+    steepness = next((float(option[8:]) for option in options if option.startswith("sigmoid:")), 1.0)
+    if found.get("average_output"):  # a forest: its raw score is the sum, its prediction the mean
+        used = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
+        steepness /= used
+    return name, steepness
+
+
+def _classes(
+    objective: str, steepness: float, score: Callable[[Any], Any], probability: Callable[[Any], Any]
+) -> dict[str, Callable[[Any], Any]]:
+    odds = LOG_ODDS[objective]
+    return {
+        "probability": probability,
+        "margin": lambda t: odds(steepness * score(t)),
+        "raw": lambda t: two_sided(score(t)),
+    }
+
+
+BINARY = ("binary", "cross_entropy")
+#: objectives of classifiers -> their log-odds from their scores; one-against-all does not sum to 1
+LOG_ODDS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(BINARY, two_sided),
+    "multiclass": softmax_log_odds,
+    "multiclassova": lambda z: z,
+}
+
+
+def _categories(model: Any, names: tuple[str, ...]) -> list[str]:
+    booster = getattr(model, "booster_", model)
+    columns = booster.params.get("categorical_column") or booster.params.get("categorical_feature")
+    return at(columns, names) if isinstance(columns, (list, tuple)) else []
+
+
+LIBRARY = Library(
+    "lightgbm",
+    _outlet,
+    categories=_categories,
+    feature_names=lambda model: getattr(model, "booster_", model).feature_name(),
+    suffixes=(".txt",),
+    distributions=("lightgbm",),
+)

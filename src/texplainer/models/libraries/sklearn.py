@@ -1,0 +1,279 @@
+"""scikit-learn, its relatives, and whatever looks like one of its estimators.
+
+A pipeline tells its category columns by its encoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.models.libraries.library import Library, Outlet, at
+from texplainer.models.perceptron import Layers
+from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
+from texplainer.tables.schema import Schema
+
+#: libraries whose models remember that they were fitted with names
+TELL_NAMES = ("sklearn", "imblearn", "xgboost", "lightgbm")
+ENCODERS = {"OneHotEncoder", "OrdinalEncoder", "TargetEncoder"}
+
+
+def estimator(model: Any, schema: Schema) -> Outlet:
+    """Call a fitted estimator by its methods."""
+    _check_fitted(model)
+    wanted = _wanted(model, schema)
+    return replace(_by_methods(model), schema=wanted)
+
+
+def _by_methods(model: Any) -> Outlet:
+    if hasattr(model, "decision_function") and not hasattr(model, "classes_"):  # how far from an outlier
+        return Outlet("sklearn", "regression", {"raw": model.decision_function}, "raw", ("score",))
+    if hasattr(model, "predict_proba"):
+        return _probabilistic(model)
+    if hasattr(model, "decision_function"):
+        scores = partial(_decision, model)
+        return classifier(model, "sklearn", {"margin": scores, "raw": scores}, "margin")
+    if hasattr(model, "classes_"):  # labels are all it gives: 1 for the predicted class, 0 for the others
+        return classifier(model, "sklearn", {"raw": partial(_indicators, model)}, "raw")
+    return Outlet("sklearn", "regression", {"raw": model.predict}, "raw")
+
+
+def _check_fitted(model: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if type(model).__module__.split(".")[0] not in TELL_NAMES:  # others keep what they learnt otherwise
+        return
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise InputError(
+            f"the {type(model).__name__} is not fitted; expected a fitted one. Call its fit(X, y) first."
+        ) from None
+    except (TypeError, AttributeError):  # no estimator to scikit-learn's liking
+        pass
+
+
+def _wanted(model: Any, schema: Schema) -> Schema | None:
+    """A model fitted with names gets a frame with them, one fitted without gets an array: no warnings."""
+    fitted = getattr(model, "feature_names_in_", None)
+    if fitted is not None:
+        fits = schema.kind == "array" and len(fitted) == schema.width
+        return replace(schema, kind="pandas", names=tuple(str(n) for n in fitted)) if fits else None
+    first = model.steps[0][1] if hasattr(model, "steps") else model
+    tells = type(first).__module__.split(".")[0] in TELL_NAMES  # a user's own class may well want its frame
+    return replace(schema, kind="array") if tells and schema.kind != "array" and not schema.levels else None
+
+
+# ---------------------------------------------------------------- classifiers
+
+
+def _probabilistic(model: Any) -> Outlet:
+    """Take a classifier's own log-odds where its type has them, else those of its probabilities."""
+    scales: dict[str, Callable[[Any], Any]] = {"probability": partial(_probabilities, model)}
+    before, last = _split(model)
+    exact = type(last).__module__.startswith("sklearn.") and type(last).__name__ in LINKS
+    link = LINKS[type(last).__name__](last) if exact else None  # a subclass may compute anything
+    if link is not None:
+        scores, odds = link
+        run = partial(_scores, before, scores)
+        scales |= {"margin": lambda t: odds(run(t)), "raw": lambda t: two_sided(run(t))}
+        return classifier(model, "sklearn", scales, "margin")
+    odds = label_log_odds if _labels_of(model) is not None else log_odds
+    scales["margin"] = lambda t: odds(_probabilities(model, t))
+    if hasattr(model, "decision_function"):
+        scales["raw"] = partial(_decision, model)
+    return classifier(model, "sklearn", scales, "probability")
+
+
+def _split(model: Any) -> tuple[list[Any], Any]:
+    """Give what a Pipeline does before its last step, and that step."""
+    if type(model).__name__ != "Pipeline":
+        return [], model
+    after, last = _split(model.steps[-1][1])
+    return [*([model[:-1]] if len(model.steps) > 1 else []), *after], last
+
+
+def _scores(before: list[Any], scores: Callable[[Any], np.ndarray], table: Any) -> np.ndarray:
+    for transformer in before:
+        table = transformer.transform(table)
+    return np.asarray(scores(table))
+
+
+def classifier(
+    model: Any, kind: str, scales: Mapping[str, Callable[[Any], Any]], default: str = "probability"
+) -> Outlet:
+    """Name the outputs of a classifier by its classes."""
+    several = _labels_of(model)
+    if several is not None:
+        return Outlet(kind, "multilabel", scales, default, several)
+    classes = getattr(model, "classes_", ())
+    names = tuple(str(c) for c in classes)
+    labels = {c.item() if isinstance(c, np.generic) else c: i for i, c in enumerate(classes)}
+    return Outlet(kind, "classification", scales, default, names, labels)
+
+
+def _labels_of(model: Any) -> tuple[str, ...] | None:
+    """Names for the outputs of a classifier of several targets, None for one of a single target."""
+    classes, last = getattr(model, "classes_", ()), _split(model)[1]
+    if isinstance(classes, list) and classes and np.ndim(classes[0]) > 0:  # one array of classes each
+        return tuple(
+            f"y{i}={c}" if len(own) != 2 else f"y{i}"
+            for i, own in enumerate(classes)
+            for c in (own if len(own) != 2 else own[1:])
+        )
+    network = getattr(last, "out_activation_", "") == "logistic" and getattr(last, "n_outputs_", 1) > 1
+    apart = getattr(last, "multilabel_", False) is True
+    return tuple(f"y{c}" for c in classes) if network or apart else None
+
+
+def _indicators(model: Any, table: Any) -> np.ndarray:
+    return (np.asarray(model.predict(table))[:, None] == np.asarray(model.classes_)).astype(float)
+
+
+def _probabilities(model: Any, table: Any) -> np.ndarray:
+    raw = model.predict_proba(table)
+    if isinstance(raw, list):  # several targets: the positive class of the binary ones, all of the others
+        return np.hstack([p[:, 1:] if p.shape[1] == 2 else p for p in raw])
+    return raw
+
+
+def _decision(model: Any, table: Any) -> np.ndarray:
+    return two_sided(np.asarray(model.decision_function(table)))
+
+
+#: a fitted model's last step -> its scores, and the log-odds that follow from them
+Link = tuple[Callable[[Any], np.ndarray], Callable[[np.ndarray], np.ndarray]]
+
+
+def _by_softmax(model: Any) -> Link:
+    return model.decision_function, softmax_log_odds
+
+
+def _logistic(model: Any) -> Link:
+    # before scikit-learn 1.8 one logistic model a class was a choice
+    apart = getattr(model, "multi_class", "") == "ovr" or getattr(model, "solver", "") == "liblinear"
+    return model.decision_function, sigmoid_log_odds if apart else softmax_log_odds
+
+
+def _stochastic(model: Any) -> Link | None:
+    return (model.decision_function, sigmoid_log_odds) if model.loss == "log_loss" else None
+
+
+def _boosting(model: Any) -> Link:
+    steepness = 2.0 if getattr(model, "loss", "") == "exponential" else 1.0
+    return model.decision_function, lambda z: softmax_log_odds(steepness * z)
+
+
+def _adaptive_boosting(model: Any) -> Link:
+    return model.decision_function, lambda z: softmax_log_odds(z / (len(model.classes_) - 1))
+
+
+def _network(model: Any) -> Link:
+    layers = Layers(model)
+    labels = model.out_activation_ == "logistic" and model.n_outputs_ > 1
+    return (
+        lambda t: layers.forward(np.asarray(t, dtype=np.float64))[-1].copy(),  # its buffers are used again
+        (lambda z: z) if labels else softmax_log_odds,
+    )
+
+
+def _bayes(model: Any) -> Link:
+    return model.predict_joint_log_proba, softmax_log_odds
+
+
+#: types with log-odds of their own
+LINKS: dict[str, Callable[[Any], Link | None]] = {
+    **dict.fromkeys(("LogisticRegression", "LogisticRegressionCV"), _logistic),
+    **dict.fromkeys(("LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"), _by_softmax),
+    "SGDClassifier": _stochastic,
+    "MLPClassifier": _network,
+    **dict.fromkeys(("GradientBoostingClassifier", "HistGradientBoostingClassifier"), _boosting),
+    "AdaBoostClassifier": _adaptive_boosting,
+    **dict.fromkeys(("GaussianNB", "BernoulliNB", "CategoricalNB", "ComplementNB", "MultinomialNB"), _bayes),
+}
+
+
+# ---------------------------------------------------------------- columns of categories
+
+
+def encoded(model: Any, names: tuple[str, ...]) -> list[str]:
+    """Find the columns that go through an encoder of categories."""
+    if type(model).__name__ in ENCODERS:
+        return list(names)
+    if hasattr(model, "transformers_"):  # ColumnTransformer
+        parts = [
+            (transformer, _chosen(columns, names))
+            for _, transformer, columns in model.transformers_
+            if not isinstance(transformer, str)
+        ]
+        return [name for transformer, own in parts for name in encoded(transformer, own)]
+    if hasattr(model, "steps"):  # imputers before an encoder leave the columns as they are
+        whole = any(type(step).__name__ in ENCODERS for _, step in model.steps)
+        return list(names) if whole else encoded(model.steps[0][1], names)
+    mask = getattr(model, "is_categorical_", None)  # histogram gradient boosting
+    return at(np.flatnonzero(mask), names) if mask is not None else []
+
+
+def _chosen(columns: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Resolve a ColumnTransformer's choice of columns: names, positions, a slice or a mask."""
+    if isinstance(columns, str):
+        return (columns,)
+    if not isinstance(columns, slice):
+        columns = list(columns)
+        if not columns or isinstance(columns[0], str):
+            return tuple(columns)
+    return tuple(str(n) for n in np.array(names, dtype=object)[columns])
+
+
+def without_encoder(model: Any) -> Any:
+    """Leave out a Pipeline's first step, which turns categories into numbers."""
+    if not hasattr(model, "steps") or len(model.steps) < 2:
+        return model
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(*(step for _, step in model.steps[1:]))
+
+
+#: estimators that only hand on another one's predictions -> where they keep it
+WRAPPERS = {
+    **dict.fromkeys(
+        ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
+        "best_estimator_",
+    ),
+    "FrozenEstimator": "estimator",
+    **dict.fromkeys(("TunedThresholdClassifierCV", "FixedThresholdClassifier"), "estimator_"),
+}
+
+
+def delegate_of(model: Any) -> Any:
+    """Give the estimator inside a meta-estimator that only delegates, also at a Pipeline's end."""
+    name, module = type(model).__name__, type(model).__module__
+    if module.startswith("sklearn.") and name in WRAPPERS:
+        return getattr(model, WRAPPERS[name], model)
+    if name != "Pipeline":
+        return model
+    from sklearn.pipeline import Pipeline
+
+    steps = [step for step in model.steps if not hasattr(step[1], "fit_resample")]  # asleep when predicting
+    last = delegate_of(steps[-1][1])
+    if type(model) is Pipeline and last is model.steps[-1][1]:
+        return model
+    return Pipeline([*steps[:-1], (steps[-1][0], last)])
+
+
+LIBRARY = Library(
+    "sklearn",
+    estimator,
+    categories=encoded,
+    feature_names=lambda model: getattr(model, "feature_names_in_", None),
+    unwrapped=delegate_of,
+    without_encoder=without_encoder,
+    suffixes=(".skops",),
+    distributions=("scikit-learn",),
+)

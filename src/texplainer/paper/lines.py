@@ -1,0 +1,213 @@
+"""The lines of the tables: every explainer under the name it is shown by, with the question it answers.
+
+A slope says what the output does when a feature grows a little; a share says what of f(x) - E f is due to it;
+an effect says how much hangs on it, without a sign. Like is compared with like. To add a line: one entry in
+`LINES`, and its name in the set-ups that show it (below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from texplainer import TExplainer
+from texplainer.errors import InputError, Unsupported
+from texplainer.gradients.finite_difference.paper import Algorithm1
+from texplainer.rivals import RIVALS, Skipped
+from texplainer.types import Array, Explain
+
+Question = Literal["slope", "share", "effect"]
+QUESTIONS: dict[Question, str] = {
+    "slope": "What does the model react to, here?",
+    "share": "Where does f(x) - E f come from?",
+    "effect": "How much hangs on this feature's value?",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every explainer of a table is given: the same model, background and names."""
+
+    model: Any
+    background: Array  # (rows, features)
+    feature_names: tuple[str, ...]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    training: tuple[Array, Array] | None = None  # what the model was fitted on
+    output: int | None = None  # of several
+    references: int = 100  # the most background rows SHAP averages over: its cost is proportional to them
+    samples: int = 5000  # LIME draws around a row
+
+    def rival(self, name: str, **choice: Any) -> Explain:
+        """Build a line of the table of rivals."""
+        return RIVALS[name](
+            self.model, self.background, feature_names=self.feature_names, output=self.output, **choice
+        )
+
+    def shap(self, name: str = "shap", references: int | None = None, **choice: Any) -> Explain:
+        """Build one of SHAP's, with at most as many background rows as the set-up allows."""
+        return self.rival(name, references=min(references or self.references, self.references), **choice)
+
+    def trees(self, name: str, *scales: str) -> Explain:
+        """Build one of TreeSHAP's on the first of the scales that it knows for the model."""
+        for scale in scales[:-1]:
+            try:
+                return self.shap(name, scale=scale)
+            except (Unsupported, InputError):
+                continue
+        return self.shap(name, scale=scales[-1])
+
+    def lime(self, name: str) -> Explain:
+        """Build one of LIME's."""
+        return self.rival(name, samples=self.samples)
+
+    def reading(self, attribution: str, **choice: Any) -> Explain:
+        """Build one of T-Explainer's readings, which know the one-hot groups."""
+        groups = dict(self.groups) or None
+        return self.taylor(attribution=attribution, categorical=groups, **choice)
+
+    def algorithm_1(self, **choice: Any) -> Explain:
+        """Build the paper's method; it knows columns only, so a group's value is the sum of its columns'."""
+        given = {"categorical": (), "step": "paper", "attribution": "sensitivity", "smoothing": 0}
+        return self.taylor(**given | {"engine": "finite-difference"} | choice)
+
+    def taylor(self, **choice: Any) -> Explain:
+        """Build a T-Explainer."""
+        return TExplainer(
+            self.model, self.background, feature_names=self.feature_names, output=self.output, **choice
+        )
+
+    def induced(self) -> Explain:
+        """Build the authors' set-up with the paper's induction of categories."""
+        if not self.groups or self.training is None:
+            raise Unsupported("the table has no one-hot groups, or its training part is not at hand.")
+        return self.algorithm_1(
+            categorical=dict(self.groups), categorical_method="induction", training=self.training
+        )
+
+
+@dataclass(frozen=True)
+class ExplainerLine:
+    """One line: the question it answers, how it is built, the line of the paper's tables it stands beside."""
+
+    question: Question
+    build: Callable[[Setting], Explain]
+    paper: str = ""
+
+
+def _rival(question: Question, name: str, paper: str = "") -> ExplainerLine:
+    return ExplainerLine(question, lambda s: s.rival(name), paper)
+
+
+def _variant(**choice: Any) -> ExplainerLine:
+    return ExplainerLine("slope", lambda s: s.algorithm_1(**choice))
+
+
+OURS = ("T-Explainer local", "T-Explainer shares", "T-Explainer effect", "T-Explainer sensitivity")
+CAPPED = Algorithm1(capped=True)
+PRINTED, AUTHORS, INDUCED = "Algorithm 1 (printed)", "Algorithm 1 (authors)", "Algorithm 1 (induction)"
+
+LINES: dict[str, ExplainerLine] = {
+    "T-Explainer local": ExplainerLine("slope", lambda s: s.reading("local")),
+    "T-Explainer shares": ExplainerLine("share", lambda s: s.reading("shares")),
+    "T-Explainer effect": ExplainerLine("effect", lambda s: s.reading("effect")),
+    "T-Explainer sensitivity": ExplainerLine("slope", lambda s: s.reading("sensitivity")),
+    # as the text has it: probabilities, perturbations inside the data's range
+    PRINTED: ExplainerLine("slope", lambda s: s.algorithm_1(scale="probability", step=CAPPED), "T-Explainer"),
+    # as its authors' code has it: log-odds, no cap
+    AUTHORS: ExplainerLine("slope", lambda s: s.algorithm_1(), "T-Explainer"),
+    INDUCED: ExplainerLine("slope", lambda s: s.induced(), "T-Explainer"),
+    "Gradient": _rival("slope", "gradient"),
+    "Gradient (probability)": _rival("slope", "gradient_probability"),
+    "SmoothGrad": _rival("slope", "smoothgrad"),
+    "SmoothGrad (default)": _rival("slope", "smoothgrad_default"),
+    "LIME continuous": ExplainerLine("slope", lambda s: s.lime("lime_continuous")),
+    "LIME continuous (unseeded)": ExplainerLine("slope", lambda s: s.lime("lime_continuous_unseeded")),
+    # the paper's SHAP explained hard labels
+    "SHAP (labels)": ExplainerLine("share", lambda s: s.shap("shap_labels", 25, seed=None), "SHAP"),
+    "SHAP": ExplainerLine("share", lambda s: s.shap()),
+    "SHAP (log-odds)": ExplainerLine("share", lambda s: s.shap(scale="margin")),
+    "SHAP (25 rows)": ExplainerLine("share", lambda s: s.shap("shap_25", 25)),
+    "SHAP (unseeded)": ExplainerLine("share", lambda s: s.shap("shap_unseeded", 25)),
+    "KernelSHAP": ExplainerLine("share", lambda s: s.shap("shap_kernel", 25)),
+    "SHAP (exact)": ExplainerLine("share", lambda s: s.shap("shap_exact")),
+    "TreeSHAP": ExplainerLine("share", lambda s: s.trees("shap_tree", "auto", "raw")),
+    "TreeSHAP (margin)": ExplainerLine("share", lambda s: s.shap("shap_tree_margin"), "TreeSHAP"),
+    "TreeSHAP (path)": ExplainerLine("share", lambda s: s.trees("shap_tree_path", "margin", "auto", "raw")),
+    "LIME": ExplainerLine("share", lambda s: s.lime("lime")),
+    "LIME (unseeded)": ExplainerLine("share", lambda s: s.lime("lime_unseeded"), "LIME"),
+    "Integrated Gradients": _rival("share", "integrated_gradients", "Integrated Gradients"),
+    "Integrated Gradients (mean)": _rival("share", "integrated_gradients_mean"),
+    "Integrated Gradients (probability)": _rival("share", "integrated_gradients_probability"),
+    "Gradient SHAP": _rival("share", "gradient_shap"),
+    "Gradient SHAP (default)": _rival("share", "gradient_shap_default"),
+    "Input x Gradient": _rival("share", "input_x_gradient", "Input x Gradient"),
+    "DeepLIFT": _rival("share", "deeplift", "DeepLIFT"),
+    "DeepLIFT (mean)": _rival("share", "deeplift_mean"),
+    "LRP": _rival("share", "lrp"),
+}
+
+#: Algorithm 1 with one thing changed at a time, from its authors' set-up
+ABLATION: dict[str, ExplainerLine] = {
+    AUTHORS: LINES[AUTHORS],
+    PRINTED: LINES[PRINTED],
+    "on the probability": _variant(scale="probability"),
+    "inside the data's range": _variant(step=CAPPED),
+    "C = 0.05": _variant(step=Algorithm1(c=0.05)),
+    "C = 5": _variant(step=Algorithm1(c=5.0)),
+    "h_max = 0.1": _variant(step=Algorithm1(h_max=0.1)),
+    "h_max = 10": _variant(step=Algorithm1(h_max=10.0)),
+    "without theta": _variant(step=Algorithm1(theta=False)),
+}
+LINES |= ABLATION
+
+# Which lines a set-up shows. -------------------------------------------------------------------------------
+
+_SLOPES = ("Gradient", "SmoothGrad", "LIME continuous", "LIME continuous (unseeded)")
+_SHARES = ("SHAP (labels)", "SHAP", "SHAP (25 rows)", "LIME", "LIME (unseeded)")
+_CAPTUM = (
+    *("Integrated Gradients", "Integrated Gradients (mean)", "Integrated Gradients (probability)"),
+    *("Gradient SHAP", "Input x Gradient", "DeepLIFT", "LRP"),
+)
+_TREE_SHARES = ("TreeSHAP", "TreeSHAP (margin)", "TreeSHAP (path)", "LIME", "LIME (unseeded)")
+_PAPER = (PRINTED, AUTHORS)
+NETWORK_LINES = (*OURS, *_PAPER, *_SLOPES, *_SHARES, *_CAPTUM)
+TREE_LINES = (*OURS, *_PAPER, *_SLOPES[2:], *_TREE_SHARES)
+BOXPLOT_LINES = (
+    *("T-Explainer local", "T-Explainer shares", *_PAPER, "SHAP (labels)", "LIME (unseeded)"),
+    *("Integrated Gradients", "Input x Gradient", "DeepLIFT"),
+)
+TIMING_LINES = (
+    *OURS,
+    *_PAPER,
+    "SHAP",
+    "KernelSHAP",
+    "SHAP (exact)",
+    "Integrated Gradients",
+    "LIME continuous",
+)
+_EVERYWHERE = (*OURS, AUTHORS, "LIME continuous", "LIME continuous (unseeded)", "LIME")
+WIDE_LINES = {
+    "network": (
+        *(*_EVERYWHERE, "Gradient", "SmoothGrad", "SHAP", "SHAP (log-odds)", "Integrated Gradients"),
+        *("Integrated Gradients (mean)", "Gradient SHAP", "DeepLIFT (mean)"),
+    ),
+    "trees": (*_EVERYWHERE, "TreeSHAP", "TreeSHAP (path)"),
+    "other": (*_EVERYWHERE, "SHAP"),
+}
+
+
+def build_explainers(names: Sequence[str], setting: Setting) -> dict[str, Explain]:
+    """Build explainers by name; one that does not fit the model is kept with its reason."""
+    built: dict[str, Explain] = {}
+    for name in names:
+        try:
+            built[name] = LINES[name].build(setting)
+        except (Unsupported, InputError) as reason:
+            built[name] = Skipped(name, str(reason))
+    return built
+
+
+def question_of(name: str) -> str:
+    """The question a line answers; controls answer none."""
+    return LINES[name].question if name in LINES else ""

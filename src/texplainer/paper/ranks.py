@@ -1,0 +1,262 @@
+"""Ranks over the paper's tables: Algorithm 1 beside the paper's own, and every line among its like.
+
+In each table the explainers are ranked by one criterion (1 = best, ties share their mean rank). Controls do
+not compete. Beside the paper's digits stands the paper's method: as printed under the clipped RIS and ROS,
+and in its authors' set-up with exact zeros skipped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from texplainer.metrics.rendering import printed_number
+from texplainer.paper.lines import AUTHORS, LINES, OURS, PRINTED, question_of
+from texplainer.paper.pages.document import TableCells
+from texplainer.paper.plan import CONTROL_LINES
+from texplainer.paper.results import Result
+from texplainer.paper.statistics import RankTest, average_ranks, rank_test, ranked
+from texplainer.paper.tables import (
+    GridColumn,
+    experiment_of,
+    mean_gap,
+    paper_table,
+    stability_columns,
+    summarise_rows,
+)
+
+PAPER_ROWS = ("T-Explainer", "SHAP", "LIME", "Integrated Gradients", "Input x Gradient", "DeepLIFT")
+SAME = {"TreeSHAP": "SHAP"}  # where the model is a tree
+NOTHING = 1e-10  # the paper, too, takes smaller numbers as zero
+FACTOR = 2.0  # how near is called reproduced
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What explainers are ranked by, over which kind of table."""
+
+    label: str
+    kind: str
+    better: str
+    column: Callable[[Sequence[int]], GridColumn]  # of a table with these k
+
+
+def _stability(label: str) -> Criterion:
+    column = next(one for one in stability_columns() if one.label == label)
+    return Criterion(label, "stability", "low", lambda k: column)
+
+
+def _gap(metric: str, label: str) -> Criterion:
+    return Criterion(label, "faithfulness", "high", lambda k: mean_gap(k, metric, label))
+
+
+RIS, ROS = _stability("RIS mean"), _stability("ROS mean")
+RIS_SKIPPED, ROS_SKIPPED = _stability("RIS mean, zeros skipped"), _stability("ROS mean, zeros skipped")
+INFIDELITY = Criterion(
+    "Infidelity", "faithfulness", "low", lambda k: GridColumn("Infidelity", ("infidelity",), "mean", "low")
+)
+CRITERIA = (
+    *(RIS, ROS, _stability("RIS* median")),
+    *(_gap("pgi", "PGI zero"), _gap("pgi_mean", "PGI mean"), _gap("pgi_marginal", "PGI marginal")),
+    INFIDELITY,
+)
+#: how the paper's method is set up -> its line, and the criteria the paper's columns are compared by
+SETUPS: dict[str, tuple[str, dict[str, Criterion]]] = {
+    "as printed": (PRINTED, {"RIS mean": RIS, "ROS mean": ROS}),
+    "authors' set-up": (AUTHORS, {"RIS mean": RIS_SKIPPED, "ROS mean": ROS_SKIPPED}),
+}
+HEADLINES = ("RIS mean", "ROS mean")
+
+
+def of_kind(results: Sequence[Result], criterion: Criterion) -> list[Result]:
+    """Pick the paper's own tables of a criterion's kind (the second reading of XRFC would count twice)."""
+    return [r for r in results if (e := experiment_of(r)).kind == criterion.kind and e.paper == e.name]
+
+
+def table_scores(result: Result, criterion: Criterion, question: str = "") -> dict[str, float]:
+    """Each competing explainer's number in one table; only those that answer the question, if given."""
+    column = criterion.column(experiment_of(result).k)
+    names = dict.fromkeys(name for name, _ in result.scores if name not in CONTROL_LINES)
+    kept = [name for name in names if not question or question_of(name) == question]
+    return {name: summarise_rows(result, name, column) for name in kept}
+
+
+def _one_name(table: Mapping[str, float]) -> dict[str, float]:
+    """The numbers with TreeSHAP counted as SHAP, so that tables of trees and of networks compare."""
+    return {SAME.get(name, name): value for name, value in table.items()}
+
+
+# Among their like. -----------------------------------------------------------------------------------------
+
+
+def question_tests(results: Sequence[Result], question: str) -> dict[str, RankTest]:
+    """A rank test per criterion among the lines that answer a question; effects compete with all lines."""
+    among = "" if question == "effect" else question
+    found: dict[str, RankTest] = {}
+    for criterion in CRITERIA:
+        tables = [_one_name(table_scores(r, criterion, among)) for r in of_kind(results, criterion)]
+        test = rank_test(tables, criterion.better)
+        if test is not None:
+            found[criterion.label] = test
+    return found
+
+
+def rank_table(tests: Mapping[str, RankTest]) -> TableCells:
+    """Average ranks per line and criterion; bold = best, in round brackets what cannot be told from it."""
+    names = list(dict.fromkeys(name for test in tests.values() for name in test.average))
+    names.sort(
+        key=lambda name: float(np.mean([t.average[name] for t in tests.values() if name in t.average]))
+    )
+    body = [[name, *(rank_cell(test, name) for test in tests.values())] for name in names]
+    body.append(["critical difference", *(f"{test.critical:.2f}" for test in tests.values())])
+    body.append(["Friedman p", *(printed_number(test.p_value) for test in tests.values())])
+    body.append(["explainers, tables", *(f"{len(t.average)}, {t.tables}" for t in tests.values())])
+    return ["Average rank", *tests], body
+
+
+def rank_cell(test: RankTest, name: str) -> str:
+    """One average rank as text."""
+    if name not in test.average:
+        return "–"
+    text = f"{test.average[name]:.2f}"
+    if name == test.first:
+        return f"**{text}**"
+    return f"({text})" if name in test.beside(test.first) else text
+
+
+def losses(results: Sequence[Result]) -> TableCells:
+    """Every table and criterion in which a reading of ours is not first among its like, and to whom."""
+    header = ["Reading", "Table", "Criterion", "Rank", "Its score", "First", "First's score", "Ratio"]
+    body = []
+    for reading in OURS:
+        among = "" if question_of(reading) == "effect" else question_of(reading)
+        for criterion in CRITERIA:
+            for result in of_kind(results, criterion):
+                numbers = table_scores(result, criterion, among)
+                places = ranked(numbers, criterion.better)
+                if reading not in places or places[reading] == min(places.values()):
+                    continue
+                first = min(places, key=lambda name: places[name])
+                worse, better = sorted((numbers[reading], numbers[first]), reverse=True)
+                ratio = f"{worse / better:.2f}" if better > NOTHING else "–"
+                place = f"{places[reading]:g} of {len(places)}"
+                shown = (printed_number(numbers[reading]), first, printed_number(numbers[first]))
+                body.append([reading, result.name, criterion.label, place, *shown, ratio])
+    return header, body
+
+
+# Beside the paper. -----------------------------------------------------------------------------------------
+
+
+def beside_the_paper(result: Result, criterion: Criterion, setup: str) -> dict[str, float]:
+    """Our numbers under the names of the paper's lines, the paper's method in the given set-up."""
+    method = SETUPS[setup][0]
+    found: dict[str, float] = {}
+    for name, value in table_scores(result, criterion).items():
+        paper = LINES[name].paper if name in LINES else ""
+        if paper and (paper != "T-Explainer" or name == method):
+            found[SAME.get(paper, paper)] = value
+    return found
+
+
+def paper_scores(result: Result, criterion: Criterion) -> dict[str, float]:
+    """The paper's own numbers by a criterion; empty where it has none."""
+    wanted = criterion.column(experiment_of(result).k).paper
+    table = paper_table(experiment_of(result))
+    return {SAME.get(name, name): row[wanted] for name, row in table.items() if wanted and wanted in row}
+
+
+def setup_ranks(results: Sequence[Result], label: str, setup: str) -> dict[str, float]:
+    """Average ranks of the paper's explainers by our numbers."""
+    criterion = SETUPS[setup][1][label]
+    kept = of_kind(results, criterion)
+    return average_ranks([beside_the_paper(result, criterion, setup) for result in kept], "low")
+
+
+def printed_ranks(results: Sequence[Result], label: str) -> dict[str, float]:
+    """Average ranks that follow from the paper's own tables."""
+    tables = [paper_scores(r, SETUPS["as printed"][1][label]) for r in of_kind(results, RIS)]
+    return average_ranks([table for table in tables if table], "low")
+
+
+def comparison_table(results: Sequence[Result]) -> TableCells:
+    """Average ranks among the paper's explainers, in both set-ups, beside those of the paper's own tables."""
+    columns: dict[str, dict[str, float]] = {}
+    for label in HEADLINES:
+        columns |= {f"{label}, {setup}": setup_ranks(results, label, setup) for setup in SETUPS}
+        columns[f"{label}, paper"] = printed_ranks(results, label)
+    body = [
+        [name, *(f"{c[name]:.2f}" if name in c else "–" for c in columns.values())] for name in PAPER_ROWS
+    ]
+    return ["Explainer", *columns], body
+
+
+def method_scores(result: Result, label: str, setup: str) -> tuple[float, float]:
+    """The paper's method in one table: our number, and the paper's."""
+    criterion = SETUPS[setup][1][label]
+    ours = beside_the_paper(result, criterion, setup).get("T-Explainer", math.nan)
+    return ours, paper_scores(result, criterion).get("T-Explainer", math.nan)
+
+
+def reproduction_table(results: Sequence[Result]) -> TableCells:
+    """The paper's method table by table: both set-ups, the paper's digits, and how far they are apart."""
+    header = ["Table"]
+    for label in HEADLINES:
+        header += [f"{label}: paper", *(f"{setup} (ratio)" for setup in SETUPS)]
+    body = []
+    for result in of_kind(results, RIS):
+        cells = [result.name]
+        for label in HEADLINES:
+            pairs = [method_scores(result, label, setup) for setup in SETUPS]
+            cells.append(printed_number(pairs[0][1]))
+            cells += [f"{printed_number(own)} ({own / printed:.2g})" for own, printed in pairs]
+        body.append(cells)
+    return header, body
+
+
+def agreement_table(results: Sequence[Result]) -> TableCells:
+    """Spearman correlation, per table, between our order of the paper's explainers and the paper's."""
+    asked = [(label, setup) for setup in SETUPS for label in HEADLINES]
+    body = []
+    for result in of_kind(results, RIS):
+        found = [order_agreement(result, label, setup) for label, setup in asked]
+        body.append([result.name, *("–" if math.isnan(value) else f"{value:+.2f}" for value in found)])
+    return ["Table", *(f"{label}, {setup}" for label, setup in asked)], body
+
+
+def order_agreement(result: Result, label: str, setup: str) -> float:
+    """Correlate our order of the paper's explainers with the paper's; NaN with fewer than three."""
+    criterion = SETUPS[setup][1][label]
+    ours, theirs = beside_the_paper(result, criterion, setup), paper_scores(result, criterion)
+    both = [name for name in theirs if not math.isnan(ours.get(name, math.nan))]
+    return (
+        order_correlation([ours[n] for n in both], [theirs[n] for n in both]) if len(both) > 2 else math.nan
+    )
+
+
+def order_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Rank correlation; NaN if either side is all ties."""
+    a, b = (rankdata(side) - (len(side) + 1) / 2 for side in (first, second))
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else math.nan
+
+
+def headlines(results: Sequence[Result]) -> list[str]:
+    """Which headlines of the paper reproduce: its method's ranks, and how near its digits are."""
+    sentences = []
+    for label in HEADLINES:
+        theirs = printed_ranks(results, label).get("T-Explainer", math.nan)
+        for setup in SETUPS:
+            rank = setup_ranks(results, label, setup).get("T-Explainer", math.nan)
+            pairs = [method_scores(result, label, setup) for result in of_kind(results, RIS)]
+            near = sum(1 / FACTOR <= own / printed <= FACTOR for own, printed in pairs if printed > NOTHING)
+            sentences.append(
+                f"{label}, Algorithm 1 {setup}: average rank {rank:.2f} among the paper's explainers, where "
+                f"the paper's tables give {theirs:.2f}; within a factor {FACTOR:g} of the paper's digits in "
+                f"{near} of {len(pairs)} tables."
+            )
+    return sentences

@@ -1,0 +1,111 @@
+"""The wide results as blocks of a comparison: one number per explainer for each data set and kind of model.
+
+Seeds of the same data and model are no independent tables: their numbers are averaged first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from texplainer.metrics.table import ROW_STATISTICS
+from texplainer.paper.lines import question_of
+from texplainer.paper.plan import CONTROL_LINES
+from texplainer.paper.results import Result
+from texplainer.paper.statistics import Numbers
+
+#: TreeSHAP is SHAP where the model is a tree
+SAME_METHOD = {"TreeSHAP": "SHAP"}
+
+
+@dataclass(frozen=True)
+class WideCriterion:
+    """What explainers are compared by: scores (their mean), how rows are folded, which way is better."""
+
+    label: str
+    scores: tuple[str, ...]
+    fold: str
+    better: str
+
+    def number(self, result: Result, explainer: str) -> float:
+        """One run's number; NaN if it is undefined in every row."""
+        found = [result.scores[explainer, s] for s in self._names(result) if (explainer, s) in result.scores]
+        known = [values[np.isfinite(values)] for values in found]
+        folded = [ROW_STATISTICS[self.fold](values) for values in known if len(values)]
+        return float(np.mean(folded)) if folded else math.nan
+
+    def _names(self, result: Result) -> list[str]:
+        """Score names; "pgi/" stands for every k that was measured."""
+        measured = list(dict.fromkeys(score for _, score in result.scores))
+        return [
+            m for m in measured if any(m == s or (s.endswith("/") and m.startswith(s)) for s in self.scores)
+        ]
+
+
+# fmt: off
+LOCALITY = WideCriterion("Locality, r = 0.75", ("local_rank/0.75",), "mean", "high")
+CLOSER = WideCriterion("Locality, r = 0.25", ("local_rank/0.25",), "mean", "high")
+MISPLACED = WideCriterion("Misplaced mass", ("misplaced/0.75",), "mean", "low")
+BACKGROUND = WideCriterion("Background", ("background/sample",), "median", "low")
+NOISE = WideCriterion("Background noise", ("background/noise",), "max", "low")
+SEED = WideCriterion("Seed", ("seed",), "median", "low")
+RIS_NORM = WideCriterion("RIS*", ("ris_norm/median",), "median", "low")
+RIS = WideCriterion("RIS mean", ("ris/mean",), "mean", "low")
+ROS = WideCriterion("ROS mean", ("ros/mean",), "mean", "low")
+INFIDELITY = WideCriterion("Infidelity", ("infidelity",), "median", "low")
+PGI_ZERO = WideCriterion("PGI zero", ("pgi/",), "mean", "high")
+PGI_MEAN = WideCriterion("PGI mean", ("pgi_mean/",), "mean", "high")
+PGI_MARGINAL = WideCriterion("PGI marginal", ("pgi_marginal/",), "mean", "high")
+SUMS = WideCriterion("Residual of the sum", ("lap/median",), "median", "low")
+TRUTH = WideCriterion("Mass on what cannot matter", ("truth_mass",), "mean", "low")
+# fmt: on
+
+
+def question_blocks(
+    results: Sequence[Result], criterion: WideCriterion, question: str = "", controls: bool = False
+) -> dict[str, Numbers]:
+    """Number per explainer for each block, "data set, model"; only of lines that answer the question."""
+    collected: dict[str, dict[str, list[float]]] = {}
+    for result in results:
+        experiment = result.configuration["experiment"]
+        block = collected.setdefault(f"{experiment['dataset']}, {experiment['model']}", {})
+        for name in dict.fromkeys(name for name, _ in result.scores):
+            wanted = (controls and name in CONTROL_LINES) or (
+                question_of(name) and question in ("", question_of(name))
+            )
+            if wanted and name not in result.record.get("skipped", {}):
+                block.setdefault(SAME_METHOD.get(name, name), []).append(criterion.number(result, name))
+    return {
+        key: {name: seeds_mean(values) for name, values in block.items()} for key, block in collected.items()
+    }
+
+
+def seeds_mean(values: Sequence[float]) -> float:
+    """Mean over seeds of what is defined."""
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def defined(blocks: dict[str, Numbers]) -> list[Numbers]:
+    """Blocks in which something is defined: where nothing is, nothing can be ranked."""
+    return [block for block in blocks.values() if not all(math.isnan(value) for value in block.values())]
+
+
+def cost_of(results: Sequence[Result], explainer: str) -> tuple[float, float, float]:
+    """Medians over runs: evaluations a row, milliseconds a row, and these over the model's own prediction."""
+    evaluations, seconds, ratios = [], [], []
+    for result in results:
+        record, rows = result.record, result.configuration["sizes"]["rows"]
+        names = [name for name in (explainer, *SAME_METHOD) if SAME_METHOD.get(name, name) == explainer]
+        for name in names:
+            if name in record.get("explaining_seconds", {}) and name not in record.get("skipped", {}):
+                each = record["explaining_seconds"][name] / rows
+                seconds.append(each)
+                ratios.append(each / record["prediction_seconds"])
+                evaluations.append(record.get("evaluations", {}).get(name, math.nan))
+    found = [np.array(values) for values in (evaluations, seconds, ratios)]
+    medians = [float(np.median(v[np.isfinite(v)])) if np.isfinite(v).any() else math.nan for v in found]
+    return medians[0], 1000 * medians[1], medians[2]

@@ -1,0 +1,1 @@
+"""Pictures of one explanation: a row's, or many rows'."""

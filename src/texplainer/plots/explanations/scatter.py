@@ -1,0 +1,61 @@
+"""Scatter: one feature against the prediction or its attribution, with the slope drawn through each point."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots import places, selection, style
+from texplainer.plots.subjects import checked
+from texplainer.readings import table
+
+DOTS = 2000
+
+
+@checked
+def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = None) -> Axes:
+    """Draw the dependence on one feature; a Taylor explainer knows the slope at every point.
+
+    Upwards goes the value; of a reading of slopes the prediction, and the slope is the line through it.
+    Rings are fragile rows: their slope holds only near by.
+    Beyond 2,000 rows, evenly spaced ones are shown. A categorical feature has one column a level and
+    no slopes.
+
+    Parameters
+    ----------
+    explanation
+        Of one output: `explanation[..., "benign"]`.
+    feature
+        Its name or its position.
+    ax
+        Where to draw; fresh axes by default.
+    """
+    selection.one_output(explanation)
+    j = places.feature_position(explanation, feature)
+    rows = selection.explained(explanation)
+    ax = style.canvas(ax, width=5.6, height=3.8)
+    if not len(rows):
+        return style.empty(ax, "no row could be explained")
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), DOTS)).astype(int))]
+    x, levels = places.along_x(explanation.arrays["data"][rows, j])
+    gradient = explanation.arrays["gradient"][rows, j, 0]
+    steep = not levels and bool(np.isfinite(gradient).any()) and not table.adds_up(explanation.attribution)
+    y = explanation.arrays["predictions"][rows, 0] if steep else explanation.arrays["values"][rows, j, 0]
+    seen = np.isfinite(x) & np.isfinite(y)
+    x, y, rows, gradient = x[seen], y[seen], rows[seen], gradient[seen]
+    if not len(x):
+        return style.empty(ax, "every value of this feature is missing")
+    places.frame(ax, x, y, levels)
+    fragile = selection.doubted_rows(explanation)[rows]
+    if not levels and np.isfinite(gradient).any():
+        places.slope_strokes(ax, x, y, gradient, list(np.where(fragile, style.POSITIVE, style.NEGATIVE)))
+    for mask, colour, face in ((~fragile, style.NEGATIVE, None), (fragile, style.POSITIVE, "white")):
+        ax.scatter(
+            x[mask], y[mask], s=14, c=face or colour, edgecolors=colour, linewidths=1, alpha=0.9, zorder=3
+        )
+    words = selection.what(explanation) if steep else selection.meaning_of(explanation, j)
+    style.label_axes(ax, explanation.feature_names[j], words)
+    if fragile.any():
+        style.heading(ax, f"{len(rows):,} rows, {int(fragile.sum()):,} fragile (rings)")
+    return ax

@@ -1,0 +1,272 @@
+"""What a plot shows of an Explanation: the row, the output, the greatest features, the doubts.
+
+Plots draw plain arrays; this file takes them out of the Explanation and refuses, with a word, what
+cannot be drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from texplainer.errors import InputError
+from texplainer.explanation.explanation import Explanation
+from texplainer.plots.style import AMOUNT, GREY, NEGATIVE, POSITIVE, heading, number, shorten
+from texplainer.readings import table
+
+LEVEL = "◆"  # before a feature whose value is of another unit than the numbers'
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Features as bars, the greatest first; all arrays are (bars,)."""
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    errors: np.ndarray  # NaN where no bound is known
+    doubtful: np.ndarray  # the model has a kink, a jump or noise there
+    details: tuple[str, ...] = ()  # behind the names: the row's own values
+    folded: int = 0  # features summed up in the last of them
+    hidden: int = 0  # smaller features left out
+    adds_up: bool = True  # whether a sum of values means anything
+    left_over: bool = False  # one more bar stands for what the features do not explain
+    signed: bool = True  # sizes have one colour
+
+    @property
+    def colours(self) -> list[str]:
+        """One colour per bar, by sign; another for sizes, grey for what is left over."""
+        if not self.signed:
+            return [AMOUNT] * len(self.values)
+        signs = [POSITIVE if value >= 0 else NEGATIVE for value in self.values]
+        return [*signs[:-1], GREY] if self.left_over else signs
+
+
+def one_output(explanation: Explanation) -> Explanation:
+    """Refuse several outputs: a picture is of one."""
+    if len(explanation.output_names) > 1:
+        first = explanation.output_names[0]
+        raise InputError(
+            f"the explanation holds {len(explanation.output_names)} outputs "
+            f"({', '.join(explanation.output_names[:6])}); a plot shows one. "
+            f"Pick it with explanation[..., {first!r}]."
+        )
+    return explanation
+
+
+def one_row(explanation: Explanation) -> Explanation:
+    """Refuse several rows or outputs: a local picture is of one of each."""
+    return single_row(one_output(explanation))
+
+
+def single_row(explanation: Explanation) -> Explanation:
+    """Refuse several rows."""
+    if len(explanation) != 1:
+        raise InputError(
+            f"the explanation holds {len(explanation)} rows; this plot shows one. "
+            "Pick it with explanation[0]."
+        )
+    return explanation
+
+
+def with_features(explanation: Explanation, chosen: list[int]) -> Explanation:
+    """An explanation of some features, in the order given."""
+    return explanation[np.array(chosen)] if "r" in explanation.dropped else explanation[:, np.array(chosen)]
+
+
+def stacked(explanation: Explanation) -> tuple[Explanation, str]:
+    """What may be stacked from E f(X) to f(x): the shares; and a word where another reading was given.
+
+    Of an explanation that was loaded and holds no shares, the error says how to get them.
+    """
+    if table.adds_up(explanation.attribution):
+        return explanation, ""
+    return explanation.shares(), "shares of this row" if len(explanation) == 1 else "shares of these rows"
+
+
+def value_errors(explanation: Explanation) -> np.ndarray:
+    """Error bounds of the values, (rows, features, outputs); NaN where none is known."""
+    error = explanation.arrays.get("error")
+    return np.full(explanation.arrays["values"].shape, np.nan) if error is None else error
+
+
+def doubtful(explanation: Explanation) -> np.ndarray:
+    """Entries with a kink, a jump or noise, (rows, features)."""
+    flags = explanation.arrays.get("flags")
+    return np.zeros(explanation.arrays["values"].shape[:2], dtype=bool) if flags is None else flags != 0
+
+
+def doubted_rows(explanation: Explanation) -> np.ndarray:
+    """Rows whose verdict is fragile, (rows,)."""
+    verdict = explanation.arrays.get("verdict")
+    return np.zeros(len(explanation), dtype=bool) if verdict is None else verdict == "fragile"
+
+
+def row_bars(explanation: Explanation, most: int, *, sort: bool = True) -> Bars:
+    """The bars of one row, the smallest folded into one."""
+    explanation = one_row(explanation)
+    data = explanation.arrays["data"][0]
+    bars = Bars(
+        marked_names(explanation),
+        explanation.arrays["values"][0, :, 0],
+        value_errors(explanation)[0, :, 0],
+        doubtful(explanation)[0],
+        tuple(f" = {number(value)}" for value in data),
+        signed=table.signed(explanation.attribution),
+        adds_up=table.adds_up(explanation.attribution),
+    )
+    return fold(bars, most, sort=sort)
+
+
+def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
+    """Add what the shares leave of f(x) - E f, as a last bar, if it can be seen."""
+    base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
+    left = prediction - np.nan_to_num(base) - bars.values.sum()
+    seen = np.isfinite(left) and abs(left) > 1e-3 * np.abs(bars.values).max()
+    if not seen:
+        return bars
+    return replace(
+        bars,
+        names=(*bars.names, "left over by the sum"),
+        details=(*bars.details, ""),
+        values=np.append(bars.values, left),
+        errors=np.append(bars.errors, np.nan),
+        doubtful=np.append(bars.doubtful, False),
+        left_over=True,
+    )
+
+
+def fold(bars: Bars, most: int, *, sort: bool = True) -> Bars:
+    """The greatest bars (or as they stand); those beyond `most` summed up in a last one, "the other 480".
+
+    Of values that do not add up they are left out and counted.
+    """
+    if most < 1:
+        raise InputError(f"most={most} leaves nothing to draw; expected at least 1.")
+    order = np.argsort(-np.abs(bars.values), kind="stable") if sort else np.arange(len(bars.values))
+    if not bars.adds_up:
+        kept, rest, hidden = order[:most], order[:0], max(0, len(order) - most)
+    else:
+        kept, rest = (order, order[:0]) if len(order) <= most else (order[: most - 1], order[most - 1 :])
+        hidden = 0
+    names, details = [bars.names[i] for i in kept], [bars.details[i] for i in kept] if bars.details else []
+    values, errors, doubted = bars.values[kept], bars.errors[kept], bars.doubtful[kept]
+    if len(rest):
+        size = np.abs(bars.values[rest])
+        names, details = [*names, f"the other {len(rest):,}"], [*details, ""] if details else []
+        values = np.append(values, bars.values[rest].sum())
+        errors = np.append(errors, bars.errors[rest].sum())
+        doubted = np.append(doubted, size[bars.doubtful[rest]].sum() > size.sum() / 2)
+    return replace(
+        bars,
+        names=tuple(names),
+        details=tuple(details),
+        values=values,
+        errors=errors,
+        doubtful=doubted,
+        folded=len(rest),
+        hidden=hidden,
+    )
+
+
+def lines(
+    explanation: Explanation, values: np.ndarray, most: int, chosen: list[int] | None = None
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The lines of a picture of many rows: names, values (rows, lines) and features (lines,).
+
+    The greatest features first; the others are summed up in a last line, feature -1, or left out where a
+    sum of values means nothing. Or those chosen, in their order, and no others.
+    """
+    if chosen is not None:
+        names = marked_names(explanation)
+        return [names[j] for j in chosen], values[:, chosen], np.array(chosen, dtype=int)
+    names, order = marked_names(explanation), np.argsort(-np.abs(values).mean(axis=0), kind="stable")
+    summed = table.adds_up(explanation.attribution) and len(order) > most
+    kept, rest = order[: most - summed], order[most - summed :]
+    found, columns = [names[j] for j in kept], values[:, kept]
+    if not summed:
+        return found, columns, kept
+    columns = np.column_stack([columns, values[:, rest].sum(axis=1)])
+    return [*found, f"the other {len(rest):,}"], columns, np.append(kept, -1)
+
+
+def left_out(count: int) -> str:
+    """Say how many features a picture leaves out."""
+    return f"{count:,} smaller features left out" if count > 0 else ""
+
+
+def explained(explanation: Explanation) -> np.ndarray:
+    """Indices of the rows that have values at all, (rows,)."""
+    return np.nonzero(np.all(np.isfinite(explanation.arrays["values"]), axis=(1, 2)))[0]
+
+
+def what(explanation: Explanation) -> str:
+    """The explained quantity in words: "log-odds of benign"."""
+    return table.quantity(explanation.scale, shorten(explanation.output_names[0]))
+
+
+def meaning(explanation: Explanation) -> str:
+    """What a value of this reading means, for an axis; and what it means of a category, if that differs."""
+    name, scale = explanation.attribution, explanation.scale
+    words = table.axis_words(name, what(explanation), scale)
+    if not level_units(explanation).any():
+        return words
+    return f"{words}\n{LEVEL}: {table.axis_words(name, what(explanation), scale, level=True)}"
+
+
+def meaning_of(explanation: Explanation, feature: int) -> str:
+    """What a value of one feature means."""
+    level = bool(level_units(explanation)[feature])
+    return table.axis_words(explanation.attribution, what(explanation), explanation.scale, level=level)
+
+
+def level_units(explanation: Explanation) -> np.ndarray:
+    """Features whose value is that of this level, where numbers have another unit, (features,)."""
+    reading = table.READINGS.get(explanation.attribution)
+    if reading is None or reading.level_unit == reading.feature_unit or not explanation.units:
+        return np.zeros(len(explanation.feature_names), dtype=bool)
+    return np.array([unit == reading.level_unit for unit in explanation.units])
+
+
+def marked_names(explanation: Explanation) -> tuple[str, ...]:
+    """The features' names, with a mark before those whose value is of another unit than the numbers'."""
+    return tuple(
+        f"{LEVEL} {name}" if level else name
+        for name, level in zip(explanation.feature_names, level_units(explanation), strict=True)
+    )
+
+
+def categorical(explanation: Explanation) -> np.ndarray:
+    """Features that hold categories, which have no low and high, (features,)."""
+    data = explanation.arrays["data"]
+    return np.array(
+        [
+            name in explanation.categories or not _numbers(data[:, j])
+            for j, name in enumerate(explanation.feature_names)
+        ]
+    )
+
+
+def _numbers(column: np.ndarray) -> bool:
+    try:
+        np.asarray(column, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def say_doubt(ax: Axes, explanation: Explanation, note: str = "") -> None:
+    """Put what is drawn and why to doubt it above the picture."""
+    words = doubt(explanation)
+    if note or words:
+        heading(ax, "; ".join(filter(None, [note, words])), warn=bool(words))
+
+
+def doubt(explanation: Explanation) -> str:
+    """Why one row is fragile or undefined; empty for a stable one."""
+    verdict = explanation.arrays.get("verdict")
+    if verdict is None or verdict[0] == "stable":
+        return ""
+    reason = explanation.arrays.get("reason")
+    return f"{verdict[0]}: {reason[0]}" if reason is not None and reason[0] else str(verdict[0])

@@ -1,0 +1,68 @@
+"""What each plot is given: something else meets one sentence that says what it draws and how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from texplainer.errors import InputError
+from texplainer.support.names import told
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+
+
+def is_explanation(subject: Any) -> bool:
+    """Whether it holds what an Explanation holds."""
+    return hasattr(subject, "arrays") and hasattr(subject, "feature_names")
+
+
+def _explanations(subject: Any) -> bool:
+    return isinstance(subject, Mapping) and all(is_explanation(one) for one in subject.values())
+
+
+def _either(subject: Any) -> bool:
+    return is_explanation(subject) or _explanations(subject)
+
+
+def _scores(subject: Any) -> bool:
+    return isinstance(subject, Mapping) or hasattr(subject, "per_row")
+
+
+def _compared(subject: Any) -> bool:
+    return hasattr(subject, "agreement") or (_explanations(subject) and len(subject) > 0)
+
+
+EXPLAINED = "an Explanation. Pass what explainer(X) returns, or Explanation.build(values, data=X)"
+EVALUATED = "an Evaluation, or scores by explainer's name. Pass what texplainer.evaluate returns"
+TIMES = "seconds by explainer and number of rows, {'T-Explainer': {10: 0.02}}. Measure and pass them"
+#: plot -> whether a subject will do, and what is expected; the others draw one Explanation
+SUBJECTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "agreement": (
+        _compared,
+        "an Evaluation, or Explanations of the same rows by explainer's name. Pass these",
+    ),
+    "bar": (_either, EXPLAINED),
+    "interactions": (
+        lambda subject: hasattr(subject, "strongest"),
+        "Interactions. Pass what explainer.interactions(X) returns",
+    ),
+    "stability_boxplot": (_scores, EVALUATED),
+    "stability_faithfulness": (_scores, EVALUATED),
+    "timing": (lambda subject: isinstance(subject, Mapping), TIMES),
+}
+
+
+def checked(draw: Draw) -> Draw:
+    """Let a plot look at what it is given before it draws."""
+    name = draw.__name__
+    fine, expected = SUBJECTS.get(name, (is_explanation, EXPLAINED))
+
+    @wraps(draw)
+    def plot(*given: Any, **words: Any) -> Any:
+        subjects = given or [words[key] for key in ("explanation", "subject", "interactions") if key in words]
+        if len(subjects) and not fine(subjects[0]):
+            raise InputError(f"plots.{name} was given {told(subjects[0])}; expected {expected}.")
+        return draw(*given, **words)
+
+    return plot  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""From slopes and predictions to the numbers people read, one question a reading."""

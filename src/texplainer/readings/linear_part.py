@@ -1,0 +1,106 @@
+"""The part of a model that is linear in each feature: a control variate for means over the background.
+
+A few background rows miss the means of the columns; what they miss, times the mean slope of the model, is
+known and can be added. Slopes are those of the engine over the background, or of single replacements where no
+exact engine is at hand; a category's part is what its levels do on average. An unused feature has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from texplainer.categories.detect import features_of
+from texplainer.categories.swaps import Feature
+from texplainer.readings.reading import Place
+from texplainer.readings.replaced import noise_floor, replaced
+from texplainer.types import Array
+
+TRIAL_ROWS = 32  # at which a black box's linear part is measured; exact slopes at four times as many
+
+
+@dataclass(frozen=True)
+class LinearPart:
+    """Mean slopes and their deviations, (features, outputs); the same of every category's levels."""
+
+    mean: Array  # (features,) of the background
+    slopes: Array
+    deviation: Array
+    levels: tuple[tuple[Feature, Array, Array], ...]  # mean effects and their deviations, (levels, outputs)
+
+    def at(self, rows: Array) -> Array:
+        """The linear part of every feature at some rows, (rows, features, outputs); its mean is 0."""
+        out = self._away(rows)[:, :, None] * self.slopes
+        for feature, effects, _ in self.levels:
+            centred = effects - feature.frequencies @ effects
+            out[:, feature.column] = feature.own(rows).astype(float) @ centred
+        return out
+
+    def slack(self, rows: Array, weights: Array) -> Array:
+        """The deviation of its weighted mean over the rows, for slopes differ, (features, outputs)."""
+        out = np.abs(weights @ self._away(rows))[:, None] * self.deviation
+        for feature, _, deviation in self.levels:
+            missed = np.abs(weights @ feature.own(rows).astype(float) - feature.frequencies)
+            out[feature.column] = missed @ deviation
+        return out
+
+    def _away(self, rows: Array) -> Array:
+        return np.nan_to_num(rows - self.mean)  # a missing cell is no way from the mean
+
+
+def linear_part(place: Place) -> LinearPart:
+    """Measure the linear part of a place's model over its background."""
+    background, schema = place.background, place.predictor.schema
+    slopes = np.where(schema.numeric[:, None], _slopes(place), 0.0)  # (trials, features, outputs)
+    levels = []
+    for feature in features_of(schema, background.rows, schema.names):
+        effects = _level_effects(place, feature)
+        levels.append((feature, effects.mean(axis=0), effects.std(axis=0)))
+    return LinearPart(background.mean, slopes.mean(axis=0), slopes.std(axis=0), tuple(levels))
+
+
+def _sample(place: Place, count: int) -> Array:
+    rows = place.background.rows
+    count = min(count, len(rows))
+    return rows[(np.arange(count) * len(rows)) // count]
+
+
+def _slopes(place: Place) -> Array:
+    """Slopes at some background rows, (trials, features, outputs)."""
+    if place.engine.exact:
+        return np.nan_to_num(place.engine.gradient(_sample(place, 4 * TRIAL_ROWS)).values)
+    rows = _sample(place, TRIAL_ROWS)
+    columns = np.flatnonzero(place.predictor.schema.numeric)
+    others = np.roll(rows, len(rows) // 2, axis=0)[:, columns]  # each gets the cell of a row far from it
+    move = np.nan_to_num(others - rows[:, columns])  # (trials, columns)
+    delta = _replacements(place, rows, columns, np.where(move == 0, rows[:, columns], others))
+    # weighed so that their mean is the least-squares slope: sum(delta move) / sum(move²)
+    length = np.maximum((move**2).mean(axis=0), np.finfo(float).tiny)
+    slopes = np.zeros((*rows.shape, delta.shape[-1]))
+    slopes[:, columns] = delta * (move / length)[:, :, None]
+    return slopes
+
+
+def _level_effects(place: Place, feature: Feature) -> Array:
+    """F with every level - f at some background rows, (trials, levels, outputs)."""
+    rows = _sample(place, TRIAL_ROWS)
+    cells = np.broadcast_to(feature.codes, (len(rows), len(feature.codes)))
+    effects = _replacements(place, rows, np.full(len(feature.codes), feature.column), cells)
+    return effects - np.einsum("tlo,l->to", effects, feature.frequencies)[:, None, :]
+
+
+def _replacements(place: Place, rows: Array, columns: np.ndarray, cells: Array) -> Array:
+    """f(row with a cell of a column) - f(row), (rows, columns, outputs)."""
+    f0 = place.predictor(rows)
+    count = len(columns)
+    found = replaced(
+        place.predictor,
+        rows,
+        np.repeat(np.arange(len(rows)), count),
+        np.tile(columns, len(rows)),
+        cells.reshape(-1),
+    ).reshape(len(rows), count, -1)
+    delta = found - f0[:, None, :]
+    delta[np.abs(delta) <= noise_floor(place.predictor, f0, place.background.output_spread)[:, None, :]] = 0.0
+    return delta

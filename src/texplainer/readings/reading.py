@@ -1,0 +1,96 @@
+"""What a reading is: a question, what is needed to answer it, and what an answer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from texplainer.background.summary import Background
+from texplainer.categories.swaps import Swap
+from texplainer.gradients.engine import Engine
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
+
+
+@dataclass(frozen=True)
+class Place:
+    """All a reading may use: some rows, f there, and where they came from."""
+
+    rows: Array  # (rows, features)
+    predictions: Array  # (rows, outputs)
+    background: Background
+    predictor: Predictor
+    engine: Engine
+    bounds: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer, with its error and its cost.
+
+    Attributes
+    ----------
+    values
+        (rows, features, outputs).
+    error
+        Same shape, in the unit of the values: a bound on what engine, integration and formula may be off.
+    wobble
+        (rows, outputs), the expected relative change of the values had every number of the row been
+        measured 5% of its spread differently; NaN where unknown.
+    evaluations
+        (rows,), model evaluations spent on each row.
+    gradient
+        (rows, features, outputs), the slopes of the local model; None where the reading has none.
+    arrays
+        Further arrays, rows first (step, flags, Algorithm 1's trace, a tree's certificate).
+    """
+
+    values: Array
+    error: Array
+    wobble: Array
+    evaluations: np.ndarray
+    gradient: Array | None = None
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One row of the table: everything anybody needs to know of a reading.
+
+    Attributes
+    ----------
+    question
+        What the numbers answer, in the words of the person who asks.
+    compute
+        The function from a place to values.
+    unit
+        "spread" (output for one spread more), "slope" (output per unit of the feature) or "share"
+        (output on the way from the background to x).
+    signed
+        Whether the sign means something; unsigned values are sizes.
+    adds_up
+        Whether base value + values = f(x).
+    axis, level_axis
+        Words on an axis, for numeric features and for categories; "{what}" is the explained quantity.
+    feature_unit, level_unit
+        The same in three words, for `explanation.units`.
+    category
+        The value of a categorical feature, from what its levels would do; None where the reading
+        itself takes categories along.
+    neighbourhood
+        Whether it reads slopes averaged over a neighbourhood, so that its width matters.
+    """
+
+    question: str
+    compute: Callable[[Place], Found]
+    unit: str
+    signed: bool
+    adds_up: bool
+    axis: str
+    level_axis: str
+    feature_unit: str
+    level_unit: str
+    category: Callable[[Swap], Array] | None
+    neighbourhood: bool = False

@@ -1,0 +1,108 @@
+"""Shares: where f(x) - E f comes from.
+
+On the way from a background row b to x every feature contributes something, T_j(x; b), and the contributions
+of one way sum to f(x) - f(b). A share is their mean over the background:
+
+    phi_j = sum_b w_b [T_j(x; b) + L_j(b)],      sum_j phi_j = f(x) - E f
+
+The ways by engine: straight lines through trees, cut exactly where they cross a threshold (`lines` of the
+tree engine); straight lines with one exact gradient each, at a place of its own (`pairs`); one feature after
+the other for black boxes (`walks`). A few rows cannot carry the means of all columns, a control variate can:
+L_j is the part of f that is linear in feature j, taken at b, less its mean over the whole background. Linear
+models are then exact, and the weights, tilted as little as it takes, make f - L at the chosen rows average to
+its mean over the background, so that sums are exact.
+
+Rows are taken evenly from the background and nothing is drawn: the same background gives the same shares,
+and a background that differs in its last digits differs in theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import t as student
+
+from texplainer.readings import pairs, walks
+from texplainer.readings.reading import Found, Place
+from texplainer.readings.replaced import noise_floor
+from texplainer.readings.starts import Starts, Ways, starts_of
+from texplainer.readings.wobble import expected_change, moved
+from texplainer.types import Array
+
+LINES = 128  # as many as make them depend on the background's sample no more than SHAP with 100 rows
+TRIED = {True: 1, False: 4}  # groups of starts by which the wobble is judged, where ways are exact and not
+COVER = 0.997  # of Student's distribution on either side: what the error bars are to cover
+
+#: how contributions are found: (place, starts) -> Ways
+Find = Callable[[Place, Starts], Ways]
+
+
+def shares(place: Place) -> Found:
+    """Mean contributions on the ways from the background to x, with the scatter between groups of ways."""
+    place = replace(place, engine=place.engine.at_point)  # the way itself is averaged over
+    find, count = _find(place)
+    starts = place.background.once(("starts", count), lambda: starts_of(place, count))
+    ways = find(place, starts)
+    values = ways.groups.sum(axis=1) + ways.correction + starts.centre
+    error = np.hypot(_scatter(ways, starts), starts.slack)
+    if ways.exact and starts.whole:  # every way of the whole background, each exact: nothing was sampled
+        error = np.zeros_like(error)
+    floor = noise_floor(place.predictor, place.predictions, place.background.output_spread)
+    error += np.where(values == 0, 0.0, floor[:, None, :])
+    wobble, spent = _wobble(place, find, starts, ways)
+    return Found(values, error, wobble, np.full(len(values), ways.evaluations + spent))
+
+
+def _find(place: Place) -> tuple[Find, int]:
+    """How contributions are found with this engine, and from how many rows."""
+    if place.engine.lines is not None:
+        return _lines, LINES
+    if place.engine.exact and place.engine.name != "tree":
+        return pairs.contributions, pairs.PAIRS
+    return walks.contributions, walks.WALKS
+
+
+def _lines(place: Place, starts: Starts) -> Ways:
+    """Straight lines through trees, cut exactly where they cross a threshold."""
+    assert place.engine.lines is not None
+    found = place.engine.lines(starts.rows, starts.weights, starts.groups, place.rows)
+    stepped = bool(place.predictor.schema.levels) or bool(np.isnan(starts.rows).any())
+    return Ways(found, exact=not stepped)
+
+
+def _scatter(ways: Ways, starts: Starts) -> Array:
+    """Standard error of the mean over groups of ways, widened to a bound."""
+    count = int(starts.groups.max()) + 1
+    total = np.bincount(starts.groups, starts.weights, count)  # (groups,)
+    linear = np.zeros((count, *starts.linear.shape[1:]))
+    np.add.at(linear, starts.groups, starts.weights[:, None, None] * starts.linear)
+    own = (ways.groups + linear) / total[
+        :, None, None
+    ]  # (rows, groups, features, outputs): each group's answer
+    if count < 3:
+        return np.full(own[:, 0].shape, np.nan)
+    away = own - own.mean(axis=1, keepdims=True)
+    sums = away.sum(
+        axis=2, keepdims=True
+    )  # the weights are tilted to the sum, so what follows it is no error
+    along = (away * sums).sum(axis=1) / np.maximum((sums**2).sum(axis=1), np.finfo(float).tiny)
+    away -= along[:, None] * sums
+    deviation = np.sqrt((away**2).sum(axis=1) / (count - 2))
+    return student.ppf(COVER, count - 2) * deviation / np.sqrt(count)
+
+
+def _wobble(place: Place, find: Find, starts: Starts, ways: Ways) -> tuple[Array, int]:
+    """How much the shares change under small moves, by some of the ways."""
+    tried = TRIED[ways.exact]
+    few = starts.some(tried)
+    here = ways.groups[:, :tried].sum(axis=1)
+    scale = few.weights.sum()
+    changes, spent = [], 0
+    for rows in moved(place):
+        there = find(replace(place, rows=rows, predictions=place.predictor(rows)), few)
+        changes.append((there.groups.sum(axis=1) - here) / scale)
+        spent += there.evaluations + 1
+    size = np.sqrt(((ways.groups.sum(axis=1) + ways.correction + starts.centre) ** 2).sum(axis=1))
+    return expected_change(changes, size, place.background.output_spread), spent

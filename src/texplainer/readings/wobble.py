@@ -1,0 +1,54 @@
+"""The wobble: how much other a row's values would be, had it been measured a little differently.
+
+It is the expected relative change of its values, |values' - values| / |values| over the
+features, when every number of the row moves by 5% of its spread (a normal deviate of that size each).
+Slopes averaged over points tell it for nothing (`Gradient.change`); other readings are taken again at two
+moved rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtri
+
+from texplainer.readings.reading import Place
+from texplainer.types import Array
+
+SHIFT = 0.05  # of a spread
+MOVES = 2
+FLOOR = 0.01  # values below this share of the output's spread are as good as none
+
+
+def directions(features: int) -> Array:
+    """Fixed moves in standard coordinates, (MOVES, features): normal deviates from irrational turns."""
+    steps = np.arange(1, features + 1)
+    z = np.stack([ndtri((0.5 + steps * turn) % 1.0) for turn in ((5**0.5 - 1) / 2, 2**0.5 - 1)])
+    return z / np.sqrt(np.mean(z**2, axis=1, keepdims=True))
+
+
+def moved(place: Place) -> list[Array]:
+    """The rows, moved by 5% of a spread each; a move that would leave the bounds goes the other way."""
+    step = np.where(place.predictor.schema.numeric, SHIFT * place.background.unit, 0.0)
+    out = []
+    for z in directions(place.rows.shape[1]):
+        there = place.rows + step * z
+        if place.bounds is not None:
+            low, high = place.bounds
+            outside = (there < np.minimum(low, place.rows)) | (there > np.maximum(high, place.rows))
+            there = np.where(outside, place.rows - step * z, there)
+        out.append(there)
+    return out
+
+
+def expected_change(changes: Sequence[Array], size: Array, output_spread: Array) -> Array:
+    """Root mean square over moves of |change|, (rows, features, outputs), over `size` (rows, outputs)."""
+    squares = np.mean([(change**2).sum(axis=1) for change in changes], axis=0)
+    return relative(np.sqrt(squares), size, output_spread)
+
+
+def relative(change: Array, size: Array, output_spread: Array) -> Array:
+    """A change (rows, outputs) over the values' size, which is at least a trace of the spread."""
+    least = np.maximum(FLOOR * output_spread, np.finfo(float).tiny)
+    return change / np.maximum(size, least)

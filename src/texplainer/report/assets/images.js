@@ -1,0 +1,23 @@
+"use strict";
+// A section per explanation of images: every image, in each reading, under the reading's question.
+
+TX.sections.images = (part) => {
+  const chips = [TX.el("span", { class: "chip" }, `${part.rows.toLocaleString("en")} images`)];
+  for (const reading of part.readings) {
+    chips.push(TX.el("span", { class: "chip" }, reading.name));
+    for (const [verdict, count] of Object.entries(reading.verdicts)) {
+      if (count) chips.push(TX.el("span", { class: "chip " + verdict }, `${count.toLocaleString("en")} ${verdict}`));
+    }
+  }
+  const cards = part.images.flatMap((shown, i) => shown.map((one, k) => {
+    const card = TX.card(part.readings[k].question,
+      TX.el("p", { class: "soft small what" }, `Image ${part.kept[i]}: ${one.prediction}.${one.reason ? ` ${TX.sentence(one.reason)}.` : ""}`),
+      TX.el("img", { class: "picture", src: one.picture, alt: `image ${part.kept[i]}, its segments by ${part.readings[k].name}` }));
+    if (one.verdict) card.querySelector("header").append(TX.el("span", { class: "chip " + one.verdict }, one.verdict));
+    return card;
+  }));
+  return [TX.el("div", { class: "chips" }, chips),
+    part.kept.length < part.rows ? TX.el("p", { class: "soft small" }, `To keep the page small it holds ${part.kept.length} of the ${part.rows.toLocaleString("en")} images, evenly spaced.`) : null,
+    part.missing ? TX.el("p", { class: "soft small missing" }, part.missing) : null,
+    TX.el("div", { class: "grid" }, ...cards, TX.card("What was run", TX.facts(part.facts)))];
+};

@@ -1,0 +1,1 @@
+"""What every part may use: digests, random states, progress, the watch on a parent process."""

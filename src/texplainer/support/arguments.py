@@ -1,0 +1,90 @@
+"""The arguments of an explainer, checked in one place: a message has the value and what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _pair(value: Any) -> bool:
+    both = isinstance(value, (tuple, list)) and len(value) == 2
+    return value is None or (both and all(v is None or hasattr(v, "__len__") for v in value))
+
+
+def _names(value: Any) -> bool:
+    return value is None or (hasattr(value, "__len__") and not isinstance(value, (str, bytes)))
+
+
+def _known_bounds(value: Any) -> bool:
+    if value is None or isinstance(value, str):
+        return True
+    try:
+        return not np.isnan(np.concatenate([np.ravel(np.asarray(side, dtype=float)) for side in value])).any()
+    except (TypeError, ValueError):
+        return True  # what is no pair of numbers has a message of its own
+
+
+def _groups(value: Any) -> bool:
+    return not isinstance(value, Mapping) or all(hasattr(wish, "__iter__") for wish in value.values())
+
+
+def _positive(value: Any) -> bool:
+    return _whole(value) and value >= 1
+
+
+def _size(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(value >= 0)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset, dict)) and all(isinstance(v, str) for v in value)
+
+
+def _counts(value: Any) -> bool:
+    return value is None or (hasattr(value, "__iter__") and all(map(_whole, value)))
+
+
+Check = tuple[Callable[[Any], bool], str]
+#: argument -> whether a value will do, and what is expected
+CHECKS: dict[str, Check] = {
+    "batch_rows": (_positive, "a whole number of at least 1"),
+    "category_neighbours": (_whole, "0 or a whole number of rows"),
+    "seed": (lambda v: _whole(v) and v >= 0, "a whole number of at least 0"),
+    "step": (lambda v: not isinstance(v, bool), "'auto', 'paper' or a number"),
+    "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
+    "feature_names": (_names, "a list with one name per column"),
+    "training": (_pair, "(X, y), the table and the targets the model was fitted on"),
+    "validation": (_pair, "(X, y), rows and labels the model has not seen"),
+    "output": (lambda v: not isinstance(v, (list, tuple)) or len(v) > 0, "at least one output, or None"),
+    "bounds": (_known_bounds, "limits that are numbers; use -inf and inf where there is none"),
+    "categorical": (_groups, "for each name a list of columns or one of nominal, ordinal, numeric"),
+}
+
+
+#: the same for an evaluation
+EVALUATION_CHECKS: dict[str, Check] = {
+    "metrics": (lambda v: isinstance(v, str) or _texts(v), "names of metrics, a family, 'default' or 'all'"),
+    "k": (_counts, "whole numbers of features such as (1, 3, 5), or None"),
+    "neighbours": (_positive, "a whole number of at least 1"),
+    "sigma": (_size, "a number of at least 0"),
+    "flip": (lambda v: _size(v) and v <= 1, "a share between 0 and 1"),
+    "runs": (_positive, "a whole number of at least 1"),
+    "controls": (_texts, "names of controls, () for none"),
+    "seed": (lambda v: _whole(v) and v >= 0, "a whole number of at least 0"),
+    "batch_rows": (_positive, "a whole number of at least 1"),
+}
+
+
+def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = CHECKS) -> None:
+    """Refuse values that could only fail later, or be ignored."""
+    for name, (fine, expected) in checks.items():
+        if name in arguments and not fine(arguments[name]):
+            raise InputError(f"{name}={arguments[name]!r} is no value for it; expected {expected}.")

@@ -1,0 +1,80 @@
+"""Progress where a person is watching, silence elsewhere: over tasks, over rows, or of unknown length."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+#: what is told as rows are done: (rows done, rows in all)
+Tell = Callable[[int, int], None]
+
+
+def watched(show: bool | None = None) -> bool:
+    """Whether to show anything: as told, else on a terminal."""
+    return sys.stderr.isatty() if show is None else show
+
+
+def track(
+    tasks: Sequence[T], label: str, show: bool | None = None, sizes: Sequence[int] | None = None
+) -> Iterable[T]:
+    """Iterate over tasks under a bar; `sizes` weighs them (rows in a block)."""
+    if show is None and len(tasks) <= 1:
+        return tasks
+    return _tracked(tasks, label, sizes) if watched(show) else tasks
+
+
+@contextlib.contextmanager
+def telling(progress: bool | Tell | None, done: int, total: int) -> Iterator[Tell]:
+    """A function of (rows done, rows in all) to call on the way; by default a bar on a terminal."""
+    if callable(progress):
+        yield progress
+    elif watched(progress):
+        with _row_bar(done, total) as tell:
+            yield tell
+    else:
+        yield lambda done, total: None
+
+
+def waiting(words: str) -> AbstractContextManager[Any]:
+    """A spinner while something without a measure takes its time."""
+    return _console().status(words) if watched() else nullcontext()
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _tracked(tasks: Sequence[T], label: str, sizes: Sequence[int] | None) -> Iterator[T]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=_console(), transient=True) as progress:
+        bar = progress.add_task(label, total=sum(sizes) if sizes else len(tasks))
+        for i, task in enumerate(tasks):
+            yield task
+            progress.advance(bar, sizes[i] if sizes else 1)
+
+
+@contextlib.contextmanager
+def _row_bar(done: int, total: int) -> Iterator[Tell]:
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Speed(ProgressColumn):
+        """Rows a second since this run began; rows kept from before do not count."""
+
+        def render(self, task: Task) -> Text:
+            seconds = task.elapsed or 0.0
+            return Text(f"{(task.completed - done) / seconds:,.0f} rows/s" if seconds else "")
+
+    rows = TextColumn("{task.completed:,} of {task.total:,} rows")
+    columns = (BarColumn(), rows, Speed(), TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=_console(), speed_estimate_period=3600) as shown:
+        bar = shown.add_task("", total=total, completed=done)
+        yield lambda done, total: shown.update(bar, completed=done)

@@ -1,0 +1,69 @@
+"""One column of a table: its levels, its numbers, and how it writes a missing cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v1 as nw  # the API that stays
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.tables import native
+from texplainer.types import Array
+
+
+def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], Any] | None:
+    """(levels, dtype to restore) of a categorical column, None for a numeric one."""
+    if isinstance(column, nw.Series):
+        native_dtype = getattr(column.to_native(), "dtype", None) or column.to_native().type
+        return tuple(column.cat.get_categories().to_list()), native_dtype
+    if column.dtype.kind == "O":
+        present = [v for v in column if not native.is_missing(v)]
+        if present and all(isinstance(v, (bool, np.bool_)) for v in present):
+            return (False, True), None
+        if all(isinstance(v, (int, float, np.number)) for v in present) and not declared:
+            return None
+        try:
+            return tuple(sorted(set(present), key=lambda v: (str(type(v)), v))), None
+        except TypeError:
+            odd = next(v for v in present if not isinstance(v, (str, int, float, np.number)))
+            raise InputError(
+                f"column {name!r} holds {type(odd).__name__} cells such as {odd!r}; expected numbers or "
+                "categories. Spread them over columns of their own; for a model that takes such cells, "
+                "explain a function that puts them together."
+            ) from None
+    if column.dtype.kind == "b":
+        return (False, True), None
+    if not declared:
+        return None
+    present = np.unique(column[np.isfinite(column)] if column.dtype.kind == "f" else column)
+    return tuple(v.item() for v in present), None
+
+
+def missing_mark(column: Any, kind: str) -> Any:
+    """How a column writes a missing level: an encoder tells None from NaN."""
+    usual = np.nan if kind == "pandas" else None
+    if isinstance(column, nw.Series) or column.dtype.kind != "O":
+        return usual
+    return next((v for v in column if native.is_missing(v)), usual)
+
+
+def floats_of(column: Any, name: str) -> Array:
+    """The numbers of a column; times count in days, a missing cell is NaN."""
+    values = np.asarray(column.to_list(), dtype=object) if isinstance(column, nw.Series) else column
+    if values.dtype.kind in "fiub":
+        return values.astype(float)
+    if values.dtype.kind in "mM":
+        return native.days_of(values)
+    out = np.empty(len(values))
+    for i, value in enumerate(values):
+        try:
+            if isinstance(value, str):
+                raise TypeError
+            out[i] = np.nan if native.is_missing(value) else float(value)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"row {i}: {value!r} in column {name!r} is not a number; the background holds numbers there. "
+                "Convert the column, or give a background in which it is categorical."
+            ) from None
+    return out

@@ -1,0 +1,213 @@
+"""Tables of other libraries, in and out: numpy, pandas, polars, Arrow, scipy sparse, lists, a single row.
+
+`columns_of` splits any table into names and one column each; `frame_of` puts columns together again as the
+kind of table they came from.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw  # the API that stays
+import numpy as np
+
+from texplainer.errors import InputError, LazyTableWarning
+
+#: a sparse table of more cells is not made dense
+MOST_CELLS = 2**28
+DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table taken apart: `labels` is the header of a frame whose names are no plain texts."""
+
+    names: list[str] | None
+    values: list[Any]
+    kind: str
+    labels: Any = None
+
+
+def columns_of(table: Any, one_row: bool = False) -> Columns:
+    """Split any table; a one-dimensional array is a row where `one_row` says so."""
+    if isinstance(table, Mapping):
+        return Columns(
+            [str(k) for k in table], [np.atleast_1d(np.asarray(v)) for v in table.values()], "array"
+        )
+    table = collected(table)
+    if _is_sparse(table):
+        return Columns(None, _of_array(_dense(table), one_row), "array")
+    if type(table).__module__.startswith("pandas") and hasattr(table, "columns"):
+        return _of_pandas(table)
+    native = nw.from_native(table, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(native, nw.Series):  # one row of a pandas frame: its index holds the names
+        index = getattr(table, "index", None)
+        names = plain_names(index) if index is not None else None
+        return Columns(names, [np.asarray([v], dtype=object) for v in table], "array")
+    if isinstance(native, nw.DataFrame):
+        kind = native.implementation.value
+        columns = [_native_column(native[name]) for name in native.columns]
+        return Columns(list(native.columns), columns, kind if kind in {"polars", "pyarrow"} else "pandas")
+    return Columns(None, _of_array(table, one_row), "array")
+
+
+def collected(table: Any) -> Any:
+    """Run the query of a lazy frame, and say so: its rows are needed more than once."""
+    if not (hasattr(table, "collect") and type(table).__module__.startswith("polars")):
+        return table
+    warnings.warn(
+        "a polars LazyFrame is collected here, all its rows at once. Collect it yourself to do so only once, "
+        "or pass the file it scans to texplainer.run to go through it in parts.",
+        LazyTableWarning,
+        stacklevel=2,
+    )
+    return table.collect()
+
+
+def index_of(table: Any) -> np.ndarray | None:
+    """The labels of a pandas frame's rows where they say more than their positions, (rows,)."""
+    if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
+        return None
+    index = table.index
+    if type(index).__name__ == "RangeIndex" and index[:1].tolist() in ([], [0]) and index.step == 1:
+        return None
+    return _cells(list(index))
+
+
+def wider(dtype: Any, levels: Sequence[Any]) -> Any:
+    """A categorical dtype with further levels."""
+    if hasattr(dtype, "ordered"):
+        return type(dtype)([*dtype.categories, *levels], ordered=dtype.ordered)
+    if type(dtype).__name__ != "Enum":  # polars' other kind takes any level
+        return dtype
+    return type(dtype)([*dtype.categories.to_list(), *levels])
+
+
+def plain_names(labels: Any) -> list[str]:
+    """Texts for a frame's column labels: numbers, None, and the tuples of a header of several rows."""
+    return ["/".join(str(part) for part in n) if isinstance(n, tuple) else str(n) for n in labels]
+
+
+def frame_of(columns: dict[str, np.ndarray], kind: str, dtypes: dict[str, Any], labels: Any = None) -> Any:
+    """Make a frame of some kind; `dtypes` are those to restore, `labels` a pandas frame's own header."""
+    if kind == "pandas":
+        import pandas as pd
+
+        known = {n: pd.Series(columns[n], dtype=dtype) for n, dtype in dtypes.items() if dtype is not None}
+        frame = pd.DataFrame({**columns, **known})
+        if labels is not None:
+            frame.columns = labels
+        return frame
+    if kind == "polars":
+        import polars as pl
+
+        plain = {n: list(v) if v.dtype.kind == "O" else v for n, v in columns.items()}
+        return pl.DataFrame({n: pl.Series(n, v, dtype=dtypes.get(n)) for n, v in plain.items()})
+    import pyarrow as pa
+
+    arrays = {name: pa.array(v) for name, v in columns.items()}
+    return pa.table({n: a.dictionary_encode() if n in dtypes else a for n, a in arrays.items()})
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, NaT or NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(np.ndim(value) == 0 and value != value)
+
+
+def days_of(values: Any) -> np.ndarray:
+    """Datetimes as days since 1970, and durations as days; NaN where there is none."""
+    values = np.asarray(values)
+    zero = np.datetime64(0, "D") if values.dtype.kind == "M" else np.timedelta64(0, "D")
+    return np.where(np.isnat(values), np.nan, (values - zero) / DAY)
+
+
+def times_of(days: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Days back as what they were read from, to the microsecond."""
+    known = np.isfinite(days)
+    ticks = np.where(known, np.rint(np.where(known, days, 0.0) * 86400e6), np.iinfo(np.int64).min)
+    return ticks.astype(np.int64).astype(f"{dtype.kind}8[us]").astype(dtype)
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _of_pandas(table: Any) -> Columns:
+    import pandas as pd
+
+    names = plain_names(table.columns)
+    labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
+    values = []
+    for i in range(table.shape[1]):
+        column = table.iloc[:, i]
+        if isinstance(column.dtype, pd.SparseDtype):
+            column = column.sparse.to_dense()
+        if isinstance(column.dtype, pd.DatetimeTZDtype):
+            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        values.append(_native_column(nw.from_native(column, series_only=True)))
+    return Columns(names, values, "pandas", labels)
+
+
+def _native_column(series: nw.Series) -> Any:
+    """A numpy column; a categorical dtype is kept whole, so that its levels are not lost."""
+    if isinstance(series.dtype, (nw.Categorical, nw.Enum)):
+        return series
+    if isinstance(series.dtype, (nw.Datetime, nw.Date, nw.Duration)):
+        kind = "timedelta64[us]" if isinstance(series.dtype, nw.Duration) else "datetime64[us]"
+        return np.asarray(series.to_numpy()).astype(kind)
+    if series.dtype == nw.Boolean:
+        return (
+            np.array(series.to_list(), dtype=object)
+            if series.null_count()
+            else series.to_numpy().astype(bool)
+        )
+    if series.dtype.is_numeric():
+        return series.cast(nw.Float64).to_numpy() if series.null_count() else np.asarray(series.to_numpy())
+    return _cells(series.to_list())
+
+
+def _cells(values: Sequence[Any]) -> np.ndarray:
+    """An array of objects, one a cell, also where the cells are lists."""
+    out = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        out[i] = value
+    return out
+
+
+def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
+    try:
+        array = np.asarray(table)
+        if array.dtype.kind in "US":  # numpy would turn a mixed list into text
+            array = np.asarray(table, dtype=object)
+    except ValueError as error:
+        raise InputError(f"the rows have unequal lengths ({error}); expected a rectangular table.") from None
+    if array.dtype.kind == "c":
+        raise InputError(
+            "the table holds complex numbers; expected real ones. Pass their real and imaginary parts as "
+            "columns of their own."
+        )
+    if array.ndim == 1 and one_row and len(array):
+        array = array[None, :]
+    if array.ndim != 2:
+        raise InputError(
+            f"the table has {array.ndim} dimensions, shape {array.shape}; expected 2, (rows, features)."
+        )
+    return [array[:, j] for j in range(array.shape[1])]
+
+
+def _is_sparse(table: Any) -> bool:
+    return type(table).__module__.startswith("scipy.sparse") and hasattr(table, "toarray")
+
+
+def _dense(table: Any) -> np.ndarray:
+    cells = int(np.prod(table.shape))
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"the sparse table has {table.shape[0]} x {table.shape[1]} cells; at most {MOST_CELLS} are made "
+            "dense at once. Pass some hundred rows as the background, and explain the others in parts."
+        )
+    return table.toarray()

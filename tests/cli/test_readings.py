@@ -1,0 +1,52 @@
+"""Several readings in one run: a place each, each with a record of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import model_shelf
+import numpy as np
+import pytest
+
+import texplainer as tx
+from texplainer.cli import main
+from texplainer.files import models, results
+
+
+def run(*words: Any) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return int(left.value.code or 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    model_shelf.skops(tmp_path)
+    model_shelf.table().to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_several_readings_go_to_a_file_each_and_verify(folder: Path) -> None:
+    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "local,shares") == 0
+    assert not (folder / "r.npz").exists()
+    X = model_shelf.table()[model_shelf.NAMES]
+    for name in ("local", "shares"):
+        found = results.load_explanation(folder / f"r.{name}.npz")
+        truth = tx.TExplainer(models.load_model("model.skops"), X, attribution=name)(X)
+        assert found.attribution == name
+        np.testing.assert_array_equal(found.values, truth.values)
+        assert run("verify", f"r.{name}.npz", "--model", "model.skops", "--data", "data.csv") == 0
+
+
+def test_several_readings_go_to_a_folder_each(folder: Path) -> None:
+    assert run("explain", "model.skops", "data.csv", "-o", "out/", "--attribution", "local,effect") == 0
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["effect", "local"]
+    assert run("verify", "out/effect", "--model", "model.skops", "--data", "data.csv") == 0
+
+
+def test_an_unknown_reading_among_several_is_refused(folder: Path, capsys: Any) -> None:
+    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "local,nope") == 2
+    assert "nope" in capsys.readouterr().err
+    assert run("explain", "model.skops", "data.csv", "--attribution", "local,shares") == 3

@@ -1,0 +1,62 @@
+"""The order of nodes against a plain recursive walk."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from oracles_trees import random_tree
+
+from texplainer.gradients.trees.ensemble import LEAF, assemble
+from texplainer.gradients.trees.layout import fold_many_ranges, fold_ranges, subtree_ends, subtree_ranges
+
+
+def walked(tree):
+    """(old node, lower, upper, clamped threshold, size, range of values) in preorder, one node after the other."""
+    rows = []
+
+    def visit(node, box):
+        at = len(rows)
+        rows.append(None)
+        if tree.left[node] < 0:
+            value = tree.value[node]
+            rows[at] = (node, -np.inf, np.inf, 0.0, 1, value, value)
+            return at
+        column = int(tree.column[node])
+        low, high = box.get(column, (-np.inf, np.inf))
+        threshold = min(max(tree.threshold[node], low), high)
+        left = visit(tree.left[node], {**box, column: (low, threshold)})
+        right = visit(tree.right[node], {**box, column: (threshold, high)})
+        small = np.minimum(rows[left][5], rows[right][5])
+        large = np.maximum(rows[left][6], rows[right][6])
+        rows[at] = (node, low, high, threshold, len(rows) - at, small, large)
+        return at
+
+    visit(0, {})
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_preorder_bounds_and_subtrees(seed):
+    rng = np.random.default_rng(seed)
+    trees = [random_tree(rng, 3, 2, int(rng.integers(0, 8))) for _ in range(4)]
+    ensemble = assemble(trees, features=3, base=np.zeros(2), link="identity")
+    expected = [row for tree in trees for row in walked(tree)]
+    leaf = (ensemble.kind & LEAF) != 0
+    assert len(leaf) == len(expected)
+    for name, position in (("lower", 1), ("upper", 2), ("threshold", 3)):
+        np.testing.assert_array_equal(getattr(ensemble, name), [row[position] for row in expected])
+    size = subtree_ends(ensemble.right, leaf, ensemble.roots) - np.arange(len(leaf))
+    np.testing.assert_array_equal(size, [row[4] for row in expected])
+    ranges = subtree_ranges(ensemble.right, leaf, ensemble.roots, ensemble.value)
+    np.testing.assert_array_equal(ranges, [row[6] - row[5] for row in expected])
+
+
+def test_ranges_are_folded_alike_compiled_or_not():
+    rng = np.random.default_rng(1)
+    tree = np.sort(rng.integers(0, 10, 60))
+    first = rng.integers(0, 30, 60)
+    last = np.minimum(first + rng.integers(0, 9, 60), 31)
+    given = (first, last, tree, rng.integers(0, 2, 10), rng.random((60, 2)), 32, 3)
+    np.testing.assert_array_equal(fold_many_ranges(*given), fold_ranges(*given))
+    assert fold_ranges(*given).any()

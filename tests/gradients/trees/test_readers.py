@@ -1,0 +1,122 @@
+"""Every library's models: read exactly, smoothed exactly, refused clearly."""
+
+# ruff: noqa: E402  (the engine needs optional packages, asked for first)
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+pytest.importorskip("numba")
+xgb = pytest.importorskip("xgboost")
+lgb = pytest.importorskip("lightgbm")
+
+from oracles_trees import smoothed, trees_of
+from tree_shelf import GBR, MODELS, REAL, RFR, RNG, TWO, X, awkward, sklearn
+
+from texplainer.gradients.engine import Unsupported
+from texplainer.gradients.trees.readers.table import load
+from texplainer.gradients.trees.soft import with_half_widths
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_reads_the_model_and_smooths_it_like_the_twin(name):
+    make, own, tolerance = MODELS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, data = make()
+        ensemble = load(model)
+        rows = awkward(ensemble, data)
+        expected = np.asarray(own(model, rows), dtype=float).reshape(len(rows), -1)
+    hard, _ = with_half_widths(ensemble, np.zeros(ensemble.features))(rows)
+    np.testing.assert_allclose(hard, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
+
+    widths = np.nanstd(data, axis=0) * 0.4
+    widths[[feature for feature, _ in ensemble.categories]] = 0.0
+    value, gradient = with_half_widths(ensemble, widths)(rows[:6])
+    trees = list(trees_of(ensemble))[:60]
+    if len(trees) < len(ensemble.roots):
+        return
+    wide = np.concatenate([widths, np.zeros(len(ensemble.categories))])
+    twin, slopes = smoothed(trees, ensemble.widen(rows[:6]), wide, len(ensemble.base), ensemble.base)
+    np.testing.assert_allclose(value, twin, rtol=0, atol=1e-12 * max(1, np.abs(twin).max()))
+    np.testing.assert_allclose(
+        gradient, slopes[:, : len(widths)], rtol=0, atol=1e-12 * max(1, np.abs(slopes).max())
+    )
+    assert gradient.any()
+
+
+def test_treelite_reads_the_same():
+    treelite = pytest.importorskip("treelite")
+    model = sklearn(RFR, REAL, n_estimators=5)()[0]
+    ensemble = load(model)
+    other = treelite.sklearn.import_model(model)
+    leaves = sum((other.get_tree_accessor(i).get_field("cleft") < 0).sum() for i in range(5))
+    assert len(ensemble.value) == leaves
+    raw, _ = with_half_widths(ensemble, np.zeros(4))(X)
+    np.testing.assert_allclose(
+        raw[:, 0], treelite.gtil.predict(other, X.astype(np.float32)).ravel(), atol=1e-6
+    )
+
+
+def linear_leaves():
+    return lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(X, REAL)
+
+
+def zero_as_missing():
+    return lgb.LGBMRegressor(n_estimators=3, zero_as_missing=True, verbose=-1).fit(np.round(X), REAL)
+
+
+def linear_booster():
+    return xgb.XGBRegressor(n_estimators=3, booster="gblinear").fit(X, REAL)
+
+
+def own_objective(y, p):
+    return p - y, np.ones_like(p)
+
+
+def custom_xgboost():
+    return xgb.XGBRegressor(n_estimators=3, objective=own_objective).fit(X, REAL)
+
+
+def custom_lightgbm():
+    return lgb.LGBMRegressor(n_estimators=3, objective=own_objective, verbose=-1).fit(X, REAL)
+
+
+def learned_start():
+    return GBR(n_estimators=3, init=DecisionTreeRegressor(max_depth=2)).fit(X, REAL)
+
+
+def catboost_categories():
+    library = pytest.importorskip("catboost")
+    table = np.column_stack([X.astype(object), RNG.choice(["a", "b", "c"], len(X))])
+    model = library.CatBoostClassifier(iterations=3, verbose=0, allow_writing_files=False, cat_features=[4])
+    return model.fit(table, TWO)
+
+
+REFUSED = {
+    "linear models": linear_leaves,
+    "zero_as_missing": zero_as_missing,
+    "no trees": linear_booster,
+    "objective is a function, ": custom_xgboost,
+    "objective is a function": custom_lightgbm,
+    "first guess": learned_start,
+    "statistics of the labels": catboost_categories,
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_refuses_what_it_cannot_read(word):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = REFUSED[word]()
+    with pytest.raises(Unsupported, match=word):
+        load(model)
+
+
+def test_refuses_what_is_no_tree():
+    from sklearn.linear_model import LogisticRegression
+
+    with pytest.raises(Unsupported, match="no tree ensemble"):
+        load(LogisticRegression())
