@@ -1,0 +1,83 @@
+"""Interactions of a table, block by block, by the way that fits the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from texplainer.background.summary import Background
+from texplainer.categories.level_effects import Categories
+from texplainer.explanation.interactions import Interactions
+from texplainer.gradients.engine import Engine
+from texplainer.interactions.double_swaps import with_double_swaps
+from texplainer.interactions.factorial import designed
+from texplainer.interactions.second_order import SecondOrder, symmetric
+from texplainer.interactions.slopes_of_slopes import fitted, slope_differences
+from texplainer.models.predictor import Predictor
+from texplainer.readings.reading import Place
+from texplainer.support.progress import track
+from texplainer.types import Array
+
+CELLS = 2**19  # of the matrices of a block
+
+
+def second_order(
+    predictor: Predictor,
+    background: Background,
+    engine: Engine,
+    categories: Categories,
+    rows: Array,
+    refused: Sequence[int],
+    progress: bool | None,
+) -> Interactions:
+    """The interactions of all rows; those that are refused stay NaN."""
+    outputs = len(predictor.outputs)
+    shape = (len(rows), rows.shape[1], rows.shape[1], outputs)
+    values, error = np.full(shape, np.nan), np.full(shape, np.nan)
+    predictions, cost = np.full((len(rows), outputs), np.nan), np.zeros(len(rows), dtype=np.int64)
+    todo = np.delete(np.arange(len(rows)), refused)
+    size = max(1, CELLS // (rows.shape[1] ** 2 * outputs))
+    blocks = [todo[i : i + size] for i in range(0, len(todo), size)]
+    for block in track(blocks, "interactions", progress, [len(b) for b in blocks]):
+        f0 = predictor(rows[block])
+        place = Place(rows[block], f0, background, predictor, engine, background.bounds)
+        found = with_double_swaps(symmetric(_numeric(place)), place, categories)
+        values[block], error[block], predictions[block] = found.values, found.error, f0
+        cost[block] = found.evaluations + 1
+    arrays = {"values": values, "error": error, "predictions": predictions, "evaluations": cost}
+    names = predictor.output_names
+    if predictor.predicted:
+        arrays, names = _of_predicted_class(arrays), ("predicted",)
+    spreads = np.where(predictor.schema.numeric, background.sigma, np.nan)
+    return Interactions(
+        arrays,
+        predictor.schema.names,
+        names,
+        predictor.scale,
+        engine.name,
+        engine.width,
+        spreads,
+        frozenset("o") if len(names) == 1 else frozenset(),
+    )
+
+
+def _numeric(place: Place) -> SecondOrder:
+    """The numeric features' matrix by the way that fits the engine."""
+    engine, predictor, sigma = place.engine, place.predictor, place.background.sigma
+    if not engine.exact:
+        return designed(predictor, sigma, engine.width, place.bounds, place.rows)
+    if engine.name == "tree" or not engine.width:
+        return slope_differences(engine, predictor, sigma, place.rows)
+    return fitted(engine, predictor, sigma, place.bounds, place.rows)
+
+
+def _of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Keep each row's own greatest output only."""
+    pick = np.nan_to_num(arrays["predictions"], nan=-np.inf).argmax(axis=1)
+    return {
+        name: np.take_along_axis(array, pick.reshape(-1, *(1,) * (array.ndim - 1)), axis=-1)
+        if array.ndim > 1
+        else array
+        for name, array in arrays.items()
+    }

@@ -1,0 +1,311 @@
+"""Interactions: exact for quadratics, 0 for additive models, the averaged Hessian of everything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+import texplainer as tx
+from texplainer.errors import InputError, UndefinedRowsWarning
+from texplainer.interactions import compute
+from texplainer.interactions.second_order import symmetric
+
+N = 4
+OFF = ~np.eye(N, dtype=bool)
+X = np.random.default_rng(0).normal(size=(300, N)) * np.array([1.0, 2.0, 0.5, 30.0])
+A = np.array([[1.0, 2.0, 0.0, 0.1], [2.0, -1.0, 3.0, 0.0], [0.0, 3.0, 0.0, 0.5], [0.1, 0.0, 0.5, 0.02]])
+
+
+def quadratic(rows):
+    return 0.5 * np.einsum("ri,ij,rj->r", rows, A, rows) + rows @ np.arange(N) + 3.0
+
+
+def additive(rows):
+    return np.sin(rows[:, 0]) + rows[:, 1] ** 3 + np.exp(rows[:, 2]) + np.abs(rows[:, 3])
+
+
+def polynomial():
+    """A model with exact slopes that is the quadratic."""
+    return make_pipeline(PolynomialFeatures(2), LinearRegression()).fit(X, quadratic(X))
+
+
+ENGINES = {
+    "black box": (lambda: quadratic, {}),
+    "black box at the point": (lambda: quadratic, {"smoothing": 0}),
+    "closed form": (polynomial, {}),
+    "closed form at the point": (polynomial, {"smoothing": 0}),
+    "no bounds": (polynomial, {"bounds": None}),
+}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_quadratics_are_exact(name):
+    model, options = ENGINES[name]
+    explainer = tx.TExplainer(model(), X, **options)
+    found = explainer.interactions(X[:20])
+    sigma = explainer.background.sigma
+    expected = A * np.outer(sigma, sigma)
+    apart = np.abs(found.values - expected)
+    # second differences at a point lose half of the digits and a half of the rest
+    least = 1e-3 if name == "black box at the point" else 1e-6 if "point" in name else 1e-9
+    assert apart.max() <= least * np.abs(expected).max()
+    assert np.all(apart <= found.error + 1e-9 * np.abs(expected).max())
+
+
+def test_autodiff_gives_the_quadratic():
+    torch = pytest.importorskip("torch")
+
+    class Quadratic(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = torch.nn.Parameter(torch.tensor(A))
+
+        def forward(self, rows):
+            return 0.5 * torch.einsum("ri,ij,rj->r", rows, self.a, rows)[:, None]
+
+    explainer = tx.TExplainer(Quadratic().double(), X)
+    assert explainer.engine.name == "autodiff"
+    sigma = explainer.background.sigma
+    expected = A * np.outer(sigma, sigma)
+    np.testing.assert_allclose(explainer.interactions(X[:5]).values, np.stack([expected] * 5), atol=1e-7)
+
+
+def test_additive_models_have_none():
+    found = tx.TExplainer(additive, X).interactions(X[:20])
+    np.testing.assert_array_equal(found.values[:, OFF], 0.0)
+    assert np.all(np.einsum("rii->ri", found.values)[:, :3] != 0)  # but they bend
+
+
+def test_additive_networks_have_none():
+    torch = pytest.importorskip("torch")
+
+    class Additive(torch.nn.Module):
+        def forward(self, rows):
+            return (torch.sin(rows) + rows**3 / 9 + torch.relu(rows)).sum(dim=1, keepdim=True)
+
+    found = tx.TExplainer(Additive(), X / X.std(axis=0)).interactions(X[:20] / X.std(axis=0))
+    np.testing.assert_array_equal(found.values[:, OFF], 0.0)
+    assert np.all(np.einsum("rii->ri", found.values) != 0)
+
+
+def test_additive_trees_have_none():
+    xgboost = pytest.importorskip("xgboost")
+    stumps = xgboost.XGBRegressor(n_estimators=40, max_depth=1).fit(X, additive(X))
+    found = tx.TExplainer(stumps, X).interactions(X[:20])
+    np.testing.assert_array_equal(found.values[:, OFF], 0.0)
+
+
+@pytest.fixture(scope="module")
+def network():
+    inputs = X / X.std(axis=0)
+    target = np.sin(inputs[:, 0]) * inputs[:, 1] + inputs[:, 2] * inputs[:, 3]
+    model = MLPRegressor(hidden_layer_sizes=(20,), activation="tanh", max_iter=800, random_state=0)
+    return model.fit(inputs, target), inputs
+
+
+def averaged_hessian(model, rows, move, sigma):
+    """The second derivatives of a network of one layer of tanh at many points around every row, by hand."""
+    first, second = model.coefs_
+    z = np.random.default_rng(1).normal(size=(20_000, rows.shape[1]))
+    out = []
+    for row in rows:
+        h = np.tanh((row + move * z) @ first + model.intercepts_[0])
+        bend = (-2 * h * (1 - h**2) * second[:, 0]).mean(axis=0)
+        out.append(np.einsum("k,ik,jk->ij", bend, first, first) * np.outer(sigma, sigma))
+    return np.array(out)
+
+
+@pytest.mark.parametrize(("engine", "close"), [("closed-form", 0.12), ("finite-difference", 0.25)])
+def test_a_network_has_its_averaged_hessian(network, engine, close):
+    model, inputs = network
+    explainer = tx.TExplainer(model, inputs, engine=engine, bounds=None)
+    sigma = explainer.background.sigma
+    expected = averaged_hessian(model, inputs[:30], explainer.engine.width * sigma, sigma)
+    found = explainer.interactions(inputs[:30])
+    apart = np.abs(found.values - expected)
+    assert np.linalg.norm(apart) <= close * np.linalg.norm(expected)
+    assert np.mean(apart <= found.error + 0.01 * np.abs(expected)) >= 0.97
+
+
+def test_the_same_points_give_autodiffs_hessian():
+    """At the point itself, against torch's own second derivatives."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(N, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    inputs = X / X.std(axis=0)
+    explainer = tx.TExplainer(net, inputs, smoothing=0)
+    sigma = explainer.background.sigma
+    found = explainer.interactions(inputs[:5])
+    for row, values in zip(inputs[:5], found.values, strict=True):
+        hessian = torch.autograd.functional.hessian(lambda x: net(x[None])[0, 0], torch.tensor(row))
+        np.testing.assert_allclose(values, hessian.numpy() * np.outer(sigma, sigma), atol=1e-8)
+
+
+def test_trees_agree_with_monte_carlo():
+    """The kernel's derivative is a sign over a box: four boxes around the row, all else triangular."""
+    xgboost = pytest.importorskip("xgboost")
+    model = xgboost.XGBRegressor(n_estimators=60, max_depth=3).fit(X, quadratic(X))
+    explainer = tx.TExplainer(model, X)
+    found = explainer.interactions(X[:3])
+    half, sigma = explainer.engine.width * X.std(axis=0), explainer.background.sigma
+    random, count = np.random.default_rng(2), 20_000
+    for row, values, error in zip(X[:3], found.values, found.error, strict=True):
+        for i, j in ((0, 1), (1, 2), (0, 3)):
+            u, total = random.triangular(-1, 0, 1, size=(count, N)), 0.0
+            box = random.uniform(size=(count, 2))
+            for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+                u[:, i], u[:, j] = a * box[:, 0], b * box[:, 1]
+                total = total + a * b * model.predict(row + half * u).astype(float)
+            drawn = total * sigma[i] * sigma[j] / (half[i] * half[j])
+            assert abs(values[i, j] - drawn.mean()) <= 4 * drawn.std() / np.sqrt(count) + error[i, j]
+
+
+def test_the_strongest_pairs_are_shaps_too():
+    shap = pytest.importorskip("shap")
+    xgboost = pytest.importorskip("xgboost")
+    inputs = np.random.default_rng(3).normal(size=(1000, 6))
+    target = 2 * inputs[:, 0] * inputs[:, 1] + inputs[:, 2] * inputs[:, 3] + inputs[:, 4]
+    model = xgboost.XGBRegressor(n_estimators=80, max_depth=4).fit(inputs, target)
+    theirs = np.abs(shap.TreeExplainer(model).shap_interaction_values(inputs[:100])).mean(axis=0)
+    ours = tx.TExplainer(model, inputs[:300]).interactions(inputs[:100])
+    order = np.argsort(-np.where(np.triu(np.ones((6, 6)), 1), theirs, 0.0), axis=None)[:2]
+    expected = [tuple(f"x{k}" for k in np.unravel_index(at, (6, 6))) for at in order]
+    assert [pair[:2] for pair in ours.strongest(2)] == expected == [("x0", "x1"), ("x2", "x3")]
+
+
+# ---------------------------------------------------------------- categories and the frame around
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    random = np.random.default_rng(4)
+    table = pd.DataFrame(random.normal(size=(200, 2)), columns=["a", "b"])
+    table["k"], table["l"] = random.choice(["u", "v", "w"], 200), random.choice(["p", "q"], 200)
+
+    def model(rows):
+        both = (rows["k"] == "v") & (rows["l"] == "q")
+        return (rows["a"] ** 2 + 2 * rows["b"] * (rows["k"] == "u") + 3 * both).to_numpy()
+
+    return tx.TExplainer(model, table), table
+
+
+def test_categories_interact_by_double_swaps(mixed):
+    explainer, table = mixed
+    found = explainer.interactions(table[:20])
+    u, v, q = (np.mean(table[c] == level) for c, level in (("k", "u"), ("k", "v"), ("l", "q")))
+    sigma = explainer.background.sigma
+    k, level = table["k"][:20].to_numpy(), table["l"][:20].to_numpy()
+    np.testing.assert_allclose(found.values[:, 1, 2], 2 * sigma[1] * ((k == "u") - u), atol=1e-9)
+    np.testing.assert_allclose(found.values[:, 2, 3], 3 * ((k == "v") - v) * ((level == "q") - q), atol=1e-9)
+    np.testing.assert_array_equal(found.values[:, 0, 2:], 0.0)  # a is added
+    np.testing.assert_array_equal(found.values, found.values.swapaxes(1, 2))
+
+
+def test_shapes_and_slices():
+    def two(rows):
+        return np.column_stack([quadratic(rows), additive(rows)])
+
+    found = tx.TExplainer(two, X, output="all").interactions(X[:6])
+    assert found.values.shape == found.error.shape == (6, N, N, 2)
+    first = found.output_names[0]
+    assert found[..., first].values.shape == (6, N, N)
+    assert found[2, first].values.shape == (N, N)
+    np.testing.assert_array_equal(found[2:4].values, found.values[2:4])
+    assert found[2].strongest(3)[0][:2]
+
+
+@pytest.mark.parametrize("engine", ["auto", "finite-difference"])
+def test_rows_do_not_depend_on_their_company(engine):
+    explainer = tx.TExplainer(polynomial(), X, engine=engine)
+    together = explainer.interactions(X[:9]).values
+    np.testing.assert_allclose(explainer.interactions(X[4:5]).values[0], together[4], rtol=1e-12, atol=1e-12)
+
+
+def test_memory_is_bounded_by_blocks_of_rows(monkeypatch):
+    """Small blocks give the same numbers, and no more rows than a block are at hand at a time."""
+    explainer = tx.TExplainer(polynomial(), X)
+    whole, seen = explainer.interactions(X[:10]).values, []
+    monkeypatch.setattr(compute, "CELLS", 3 * N * N)
+    monkeypatch.setattr(
+        compute, "symmetric", lambda found: seen.append(len(found.values)) or symmetric(found)
+    )
+    np.testing.assert_allclose(explainer.interactions(X[:10]).values, whole, rtol=1e-12, atol=1e-12)
+    assert seen == [3, 3, 3, 1]
+
+
+def test_a_row_that_cannot_be_explained_stays_nan():
+    rows = X[:3].copy()
+    rows[1, 2] = np.inf
+    with pytest.warns(UndefinedRowsWarning, match="row 1"):
+        found = tx.TExplainer(quadratic, X).interactions(rows)
+    assert np.isnan(found.values[1]).all()
+    assert np.isfinite(found.values[[0, 2]]).all()
+
+
+@pytest.mark.filterwarnings("ignore:background columns")
+@pytest.mark.parametrize("engine", ["auto", "finite-difference"])
+def test_a_constant_column_and_an_unused_one_have_none(engine):
+    still = X.copy()
+    still[:, 3] = 2.0
+    model = make_pipeline(PolynomialFeatures(2), LinearRegression()).fit(still, X[:, 0] * X[:, 1])
+    explainer = tx.TExplainer(model, still, engine=engine)
+    found = explainer.interactions(still[:5])
+    sigma = explainer.background.sigma
+    np.testing.assert_allclose(found.values[:, 0, 1], sigma[0] * sigma[1], rtol=1e-6)
+    assert np.abs(found.values[:, 2:]).max() < 1e-6
+    assert np.isfinite(found.hessian()).all()
+
+
+def test_each_row_has_its_own_class():
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression().fit(X, np.digitize(X[:, 0] + X[:, 2], [-0.5, 0.5]))
+    every = tx.TExplainer(model, X, output="all", scale="probability").interactions(X[:9])
+    own = tx.TExplainer(model, X, output="predicted", scale="probability").interactions(X[:9])
+    pick = model.predict(X[:9])
+    np.testing.assert_allclose(own.values, every.values[np.arange(9), :, :, pick], atol=1e-12)
+
+
+# ---------------------------------------------------------------- the second-order surrogate
+
+
+def test_a_quadratic_is_its_second_order_surrogate():
+    explainer = tx.TExplainer(polynomial(), X, bounds=None)
+    explanation = explainer(X[:20]).with_interactions(explainer.interactions(X[:20]))
+    dx = np.array([0.3, -0.5, 0.2, 9.0])
+    np.testing.assert_allclose(
+        explanation.surrogate(dx, order=2), quadratic(X[:20] + dx), rtol=1e-6, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        explanation[3].surrogate(dx, order=2), quadratic(X[3:4] + dx)[0], rtol=1e-6, atol=1e-5
+    )
+    assert np.abs(explanation.surrogate(dx) - quadratic(X[:20] + dx)).max() > 0.1
+    still = np.where(np.arange(N) == 1, 0.0, dx)  # the same as leaving a feature out
+    fewer = explanation[:, ["x0", "x2", "x3"]].surrogate(dx[[0, 2, 3]], order=2)
+    np.testing.assert_allclose(fewer, explanation.surrogate(still, order=2))
+
+
+def test_a_surrogate_without_interactions_says_how_to_get_them():
+    explainer = tx.TExplainer(quadratic, X)
+    explanation = explainer(X[:5])
+    with pytest.raises(InputError, match=r"interactions were not computed.*with_interactions"):
+        explanation.surrogate(np.zeros(N), order=2)
+    with pytest.raises(InputError, match="order=3"):
+        explanation.surrogate(np.zeros(N), order=3)
+    with pytest.raises(InputError, match="other rows"):
+        explanation.with_interactions(explainer.interactions(X[5:10]))
+
+
+def test_the_second_order_is_kept_in_a_file(tmp_path):
+    explainer = tx.TExplainer(quadratic, X)
+    explanation = explainer(X[:5]).with_interactions(explainer.interactions(X[:5]))
+    explanation.save(tmp_path / "kept.npz")
+    again = tx.Explanation.load(tmp_path / "kept.npz")
+    np.testing.assert_array_equal(
+        again.surrogate(np.ones(N), order=2), explanation.surrogate(np.ones(N), order=2)
+    )
