@@ -1,0 +1,119 @@
+"""Images as the user has them -> arrays of a known layout: numpy or torch, grey or colour, channels anywhere.
+
+Images stay in the layout the model takes; `Layout` says which axis holds the channels, so that everything
+that looks at pixels can see them as (height, width, channels).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+
+CHANNELS = (1, 3, 4)  # grey, colour, colour and opacity
+LAYOUTS = ("auto", "first", "last", "none")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where an image's channels are: "first", "last", or "none" for grey images of two axes."""
+
+    channels: str
+
+    def seen(self, image: np.ndarray) -> np.ndarray:
+        """An image as (height, width, channels)."""
+        if self.channels == "none":
+            return image[..., None]
+        return np.moveaxis(image, -3, -1) if self.channels == "first" else image
+
+    def given(self, seen: np.ndarray) -> np.ndarray:
+        """The inverse of `seen`."""
+        if self.channels == "none":
+            return seen[..., 0]
+        return np.moveaxis(seen, -1, -3) if self.channels == "first" else seen
+
+    @property
+    def channel_axis(self) -> int | None:
+        """Where a map (rows, height, width) gets its axis for the channels."""
+        return {"first": 1, "last": 3, "none": None}[self.channels]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images (rows, ...) in the user's layout; `tensors` says that they came as torch tensors."""
+
+    pixels: np.ndarray
+    layout: Layout
+    tensors: bool = False
+
+
+def read_pictures(images: Any, channels: str, value_range: tuple[float, float] | None) -> Pictures:
+    """Check images and find out where their channels are."""
+    if channels not in LAYOUTS:
+        raise InputError(f"channels={channels!r} is unknown; expected one of {', '.join(LAYOUTS)}.")
+    tensors = type(images).__module__.split(".")[0] == "torch"
+    pixels = images.detach().cpu().numpy() if tensors else np.asarray(images)
+    if pixels.dtype.kind not in "fiub":
+        raise InputError(
+            f"the images hold {pixels.dtype} values; expected numbers. Images of different sizes must be "
+            "brought to one size first."
+        )
+    if pixels.ndim not in (3, 4) or 0 in pixels.shape:
+        raise InputError(
+            f"the images have shape {pixels.shape}; expected (rows, height, width), (rows, height, width, "
+            "channels) or (rows, channels, height, width). Give a single image as image[None]."
+        )
+    layout = Layout(_channels_of(pixels, channels, tensors))
+    if not np.isfinite(pixels).all():
+        row = int(np.flatnonzero(~np.isfinite(pixels).reshape(len(pixels), -1).all(axis=1))[0])
+        raise InputError(f"image {row} holds pixels that are no finite numbers; repair or drop it.")
+    if pixels.dtype.kind in "iub":
+        pixels = pixels.astype(np.float32)  # masks are fractions
+    if value_range is not None:
+        _check_range(pixels, value_range)
+    return Pictures(pixels, layout, tensors)
+
+
+def _channels_of(pixels: np.ndarray, channels: str, tensors: bool) -> str:
+    """Find the axis of the channels: the one of length 1, 3 or 4."""
+    shape = pixels.shape
+    if pixels.ndim == 3:
+        if channels in ("first", "last"):
+            raise InputError(
+                f"channels={channels!r} for images of shape {shape}, which have no axis of channels; "
+                "give (rows, height, width, channels) or (rows, channels, height, width)."
+            )
+        return "none"
+    if channels == "none":
+        raise InputError(f"channels='none' for images of shape {shape}; expected (rows, height, width).")
+    fits = {"first": shape[1] in CHANNELS, "last": shape[3] in CHANNELS}
+    if channels != "auto":
+        if not fits[channels] and fits["last" if channels == "first" else "first"]:
+            count = shape[1] if channels == "first" else shape[3]
+            raise InputError(
+                f"channels={channels!r} makes {count} channels of images of shape {shape}; expected 1, 3 or "
+                "4. The channels seem to be on the other side."
+            )
+        return channels
+    if fits["first"] and fits["last"]:
+        return "first" if tensors else "last"
+    if fits["first"] or fits["last"]:
+        return "first" if fits["first"] else "last"
+    raise InputError(
+        f"images of shape {shape} have neither first nor last 1, 3 or 4 channels; say which axis holds them "
+        "with channels='first' or channels='last'."
+    )
+
+
+def _check_range(pixels: np.ndarray, value_range: tuple[float, float]) -> None:
+    low, high = value_range
+    least, most = float(pixels.min()), float(pixels.max())
+    if least < low or most > high:
+        hint = " Divide them by 255." if most > 1 >= high and most <= 255 and least >= 0 else ""
+        raise InputError(
+            f"the images hold values from {least:g} to {most:g}; expected {low:g} to {high:g}, as "
+            f"value_range says. Scale them as the model was trained.{hint}"
+        )
