@@ -6,14 +6,19 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-clusters lint bench clean
+.PHONY: help demo test test-oldest test-newest test-hostile test-clusters lint bench docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
 	@echo "make test           run all tests"
+	@echo "make test-oldest    the core tests with exactly the oldest versions that are declared"
+	@echo "make test-newest    the core tests with the newest of everything; NEWEST picks the interpreter"
+	@echo "make test-hostile   a seeded fuzz of files, arguments, forgeries and kills; writes docs/results/trust.md"
 	@echo "make test-clusters  run the tests that start local Dask, Ray and Spark clusters"
 	@echo "make lint           ruff and pyright"
 	@echo "make bench          speed and memory, as ratios side by side"
+	@echo "make docs           the documentation site, in site/index.html; make docs-serve shows it while you write"
+	@echo "make package        wheel and source archive in dist/, tried in a fresh environment"
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -31,6 +36,25 @@ demo: .venv/demo
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster"
 
+CORE := tests/test_explainer.py tests/support tests/explanation tests/tables tests/zoo
+OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.4.* narwhals==1.38.* click==8.1.* rich==13.* pandas==2.2.* \
+	matplotlib==3.8.* numba==0.59.* xgboost-cpu==2.1.* lightgbm==4.3.* pyarrow==17.* polars==1.0.*
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST) pytest hypothesis
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	.venv-oldest/bin/python -m pytest -q $(CORE)
+
+NEWEST ?= python3.13
+test-newest:
+	$(NEWEST) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+		-e '.[plot,trees,files]' shap lime polars pytest hypothesis
+	.venv-newest/bin/python -m pytest -q $(CORE)
+
+test-hostile: .venv/dev
+	$(BIN)/python tests/hostile_fuzz.py --page docs/results/trust.md
+
 test-clusters: .venv/dev
 	$(PIP) -e '.[ray,spark]'
 	$(BIN)/python -m pytest -m cluster
@@ -41,7 +65,21 @@ lint: .venv/dev
 	$(BIN)/pyright
 
 bench: .venv/dev
-	@for script in blackbox whitebox trees evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in blackbox whitebox slopes interactions trust_cover trees evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+.venv/docs: .venv/dev
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+docs: .venv/docs
+	@began=$$(date +%s) && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && \
+	echo "site/index.html: $$(find site -name '*.html' | wc -l) pages, $$(du -sh site | cut -f1), in $$(($$(date +%s) - began)) seconds"
+
+docs-serve: .venv/docs
+	$(BIN)/mkdocs serve
+
+package:
+	PYTHON=$(PYTHON) .ci/package
 
 clean:
-	rm -rf .venv demo dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest demo dist site .pytest_cache .ruff_cache .hypothesis

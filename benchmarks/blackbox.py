@@ -53,12 +53,10 @@ def overhead() -> list[str]:
     lines = ["| model | explain, s | predict of the same rows, s | ratio |", "|---|---|---|---|"]
     for name, model in models.items():
         explainer = tx.TExplainer(model, X, step=0.01, **BLACK_BOX)
-        # f(x), two points per feature, and the diagnostics' probing step
-        stencil = np.repeat(X, 2 * FEATURES + 3, axis=0)
-        column = np.tile(np.concatenate([np.repeat(np.arange(FEATURES), 2), [0, 0, 0]]), ROWS)
-        stencil[np.arange(len(stencil)), column] += np.tile([0.01, -0.01], len(stencil) // 2 + 1)[
-            : len(stencil)
-        ]
+        # f(x) and two points a feature, at the row and once more a little beside it, for the wobble
+        asked = int(explainer(X[:1]).diagnostics.evaluations[0])
+        stencil = np.repeat(X, asked, axis=0)
+        stencil[np.arange(len(stencil)), np.arange(len(stencil)) % FEATURES] += 0.01
         model.predict_proba(stencil), explainer(X)
         ratios = []
         for _ in range(15):  # alternating, so that a busy moment hits both

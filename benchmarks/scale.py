@@ -83,18 +83,18 @@ def plain_loop(kind: str, source: Path, folder: Path) -> dict[str, float]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from texplainer.execution import plan, shards, work
+    from texplainer.execution import plan, shards, worker
 
     explainer = explainer_of(kind, source)
     folder.mkdir(parents=True)
     begun, cpu, rows = time.perf_counter(), time.process_time(), 0
-    with work.one_thread():
+    with worker.one_thread():
         batches = pq.ParquetFile(source).iter_batches(plan.BLOCKS[explainer.engine.exact])
         pieces = []
         for i, batch in enumerate(batches):
-            found = work.explain(explainer, pa.Table.from_batches([batch]))
-            layout = shards.Layout.of(found)
-            pieces.append(layout.table(rows, [shards.kept(found)]))
+            found = worker.explain_quietly(explainer, pa.Table.from_batches([batch]))
+            layout = shards.ShardColumns.of(found)
+            pieces.append(layout.table(rows, [shards.stored_arrays(found)]))
             rows += len(found)
             if sum(len(p) for p in pieces) >= plan.MOST_ROWS:
                 pq.write_table(pa.concat_tables(pieces), folder / f"{i}.parquet")
@@ -125,7 +125,7 @@ def measure(kind: str, source: Path, folder: Path, on: str, workers: int) -> dic
         progress=lambda done, total: marks.append((time.perf_counter(), done)),
     )
     assert report.ok, str(report)
-    found = manifest.read(folder)
+    found = manifest.read_manifest(folder)
     assert found is not None
     # between the first and the last shard's end: what the starting of workers costs is left out
     first, last = marks[min(workers, len(marks)) - 1], marks[-1]

@@ -130,12 +130,10 @@ def explainers(model, data, evaluated):
     # Labels of other rows than those the explainers are compared on.
     held = (data.X_test[evaluated:], data.y_test[evaluated:])
     return {
-        "effect (the default)": ours("effect"),
-        "smoothed gradient, scaled": ours("scaled"),
-        "smoothed gradient, scaled, c by labels": ours("scaled", validation=held),
-        "contribution": ours("contribution"),
-        "integrated": ours("integrated"),
-        "additive": ours("additive"),
+        "local (the default)": ours("local"),
+        "local, width by labels": ours("local", validation=held),
+        "shares": ours("shares"),
+        "effect": ours("effect"),
         "differences, h = 0.1": steps_explainer(model, data, 0.1),
         "differences, h = 0.6": steps_explainer(model, data, 0.6),
         "TreeSHAP, margin": contribs(model, approximate=False),

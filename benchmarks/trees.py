@@ -21,8 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from texplainer import TExplainer, datasets
-from texplainer.gradients.tree_loaders import load
-from texplainer.gradients.tree_smoothing import smooth
+from texplainer.gradients.trees.ensemble import LEAF
+from texplainer.gradients.trees.readers.table import load
+from texplainer.gradients.trees.soft import with_half_widths
+from texplainer.gradients.trees.width import DEFAULT
 
 ROUNDS = 5
 
@@ -78,14 +80,14 @@ def own_prediction(model):
 def contenders(model, train, few):
     """Name -> (function of rows, the most rows it is given)."""
     predict = own_prediction(model)
-    smoothed = smooth(load(model), 0.6 * train.std(axis=0))
+    smoothed = with_half_widths(load(model), DEFAULT * train.std(axis=0))
     yield "predict", predict, None
     yield "gradient", lambda rows: smoothed(rows, threads=1), None
     engine = TExplainer(model, train).engine
     yield "engine (with bounds, link)", lambda rows: engine.gradient(rows), None
 
     def differences(rows):
-        step = 0.6 * train.std(axis=0)
+        step = DEFAULT * train.std(axis=0)
         moves = np.concatenate([np.diag(step), -np.diag(step)])
         predict((rows[:, None, :] + moves).reshape(-1, rows.shape[1]))
 
@@ -157,10 +159,26 @@ def measure(model, train, rows, few):
     return best
 
 
+def visits(ensemble, rows, half_widths):
+    """Nodes that a row's neighbourhood reaches over those on its path: the least a gradient reads."""
+    counts = np.zeros(2)
+    for row in rows[:20]:
+        for at, reach in enumerate((half_widths, np.zeros_like(half_widths))):
+            waiting = ensemble.roots.astype(int)
+            while len(waiting):
+                counts[at] += len(waiting)
+                inner = waiting[(ensemble.kind[waiting] & LEAF) == 0]
+                column, threshold = ensemble.column[inner].astype(int), ensemble.threshold[inner]
+                left = inner[row[column] - reach[column] <= threshold] + 1
+                right = ensemble.right[inner[row[column] + reach[column] > threshold]].astype(int)
+                waiting = np.concatenate([left, right])
+    return counts[0] / counts[1]
+
+
 def two_threads(model, train, rows):
     """Wall time of one thread over that of two, for 10,000 rows (a short table is repeated)."""
     rows = np.tile(rows, (-(-10_000 // len(rows)), 1))[:10_000]
-    smoothed = smooth(load(model), 0.6 * train.std(axis=0))
+    smoothed = with_half_widths(load(model), DEFAULT * train.std(axis=0))
     best = {1: np.inf, 2: np.inf}
     for _ in range(ROUNDS):
         for threads in best:
@@ -175,9 +193,9 @@ def first_use():
     code = (
         "import time, numpy as np; from sklearn.ensemble import RandomForestRegressor as R;"
         "from sklearn.datasets import make_friedman1 as f; x, y = f(500, random_state=0); m = R(5).fit(x, y);"
-        "t = time.process_time(); from texplainer.gradients.tree_loaders import load;"
-        "from texplainer.gradients.tree_smoothing import smooth; "
-        "s = smooth(load(m), x.std(0)); s(x, threads=1);"
+        "t = time.process_time(); from texplainer.gradients.trees.readers.table import load;"
+        "from texplainer.gradients.trees.soft import with_half_widths; "
+        "s = with_half_widths(load(m), x.std(0)); s(x, threads=1);"
         "print(time.process_time() - t)"
     )
     import tempfile
@@ -210,6 +228,7 @@ def main():
         nodes = len(ensemble.kind) / len(ensemble.roots)
         cells = {
             "nodes a tree": f"{nodes:.0f}",
+            "reached / path": f"{visits(ensemble, rows, DEFAULT * train.std(axis=0)):.1f}",
             "predict": f"{base:.2f} us",
             **{
                 name: f"{t / base:,.2f}" if t / base < 10 else f"{t / base:,.0f}"
@@ -240,9 +259,9 @@ def main():
         note = (
             "Made by `python benchmarks/trees.py --write docs/results/trees_speed.md`. `predict` is "
             "microseconds a row, the other columns are multiples of it: CPU time of one thread, half-width "
-            "0.6 standard deviations. `gradient` is the compiled kernel with its preparation; `engine` adds "
-            "the link and the bounds. `2 threads` is a ratio of wall times for 10,000 rows; a busy machine "
-            "hides it. "
+            f"{DEFAULT:g} standard deviations. `gradient` is the compiled kernel with its preparation; "
+            "`engine` adds the link and the change under small moves. `2 threads` is a ratio of wall times "
+            "for 10,000 rows; a busy machine hides it. "
             f"Load of the machine at the end: {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores.\n\n"
         )
         options.write.write_text(head + note + "\n".join(table) + "\n")

@@ -105,9 +105,9 @@ def throughput(data: Any, quick: bool) -> list[str]:
     model, background = fit(NETWORKS["5H-64-NN"], data), data.X_train[:100]
     ours = {
         "T-Explainer, point gradient": (2000, {"attribution": "sensitivity", "smoothing": 0}),
-        "T-Explainer, smoothed gradient": (500, {"attribution": "sensitivity"}),
-        "T-Explainer, effect (default)": (50, {}),
-        "T-Explainer, additive": (50, {"attribution": "additive"}),
+        "T-Explainer, local (default)": (500, {}),
+        "T-Explainer, shares": (200, {"attribution": "shares"}),
+        "T-Explainer, effect": (50, {"attribution": "effect"}),
         "T-Explainer, Algorithm 1": (200, {"step": "paper"}),
     }
     jobs = {

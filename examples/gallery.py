@@ -27,18 +27,34 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 @cache
 def tumours():
-    """The paper's 3H-NN on breast cancer, explained by integrated slopes."""
+    """The paper's 3H-NN on breast cancer: what it reacts to near each row (the default reading)."""
     from texplainer.demo import explain
 
-    return explain("breast_cancer", "integrated")[0]
+    return explain("breast_cancer", "local")[0]
 
 
 @cache
 def four_features():
-    """The paper's 3H-NN on its 4-FT data, explained by the slopes themselves."""
+    """The paper's 3H-NN on its 4-FT data, explained by the slopes at the points."""
     from texplainer.demo import explain
 
     return explain("4ft", "sensitivity")[0]
+
+
+@cache
+def digits():
+    """A perceptron on scikit-learn's digits, as a function of images; one of them in 16 segments."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    images, labels = load_digits(return_X_y=True)
+    model = MLPClassifier(alpha=1.0, max_iter=300, random_state=0).fit(images, labels)
+    explainer = tx.ImageExplainer(
+        lambda pictures: model.predict_log_proba(pictures.reshape(len(pictures), 64)),
+        baseline="mean",
+        output=[3, 8, 9],
+    )
+    return explainer(images[labels == 3][:1].reshape(1, 8, 8))
 
 
 @cache
@@ -55,7 +71,19 @@ def mixed():
         (OneHotEncoder(), ["side", "shape", "colour"]), remainder=StandardScaler()
     )
     model = make_pipeline(encode, LogisticRegression()).fit(table, data.target[data.train_rows])
-    return tx.TExplainer(model, table, attribution="contribution")(data.frame("test"))
+    return tx.TExplainer(model, table)(data.frame("test"))
+
+
+@cache
+def irises():
+    """A network on the three classes of iris."""
+    from sklearn.datasets import load_iris
+    from sklearn.neural_network import MLPClassifier
+
+    table, species = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[species]
+    model = MLPClassifier((16,), max_iter=2000, random_state=0).fit(table, names)
+    return tx.TExplainer(model, table)(table)
 
 
 @cache
@@ -82,16 +110,16 @@ def evaluation():
 
 
 def waterfall():
-    """One row: from the mean prediction to its own. What the shares leave over is grey."""
+    """One row: its shares lead from the mean prediction to its own."""
     explanation = tumours()
-    open_row = int(np.argmin(np.abs(explanation.predictions - 0.5)))
+    open_row = int(np.argmin(np.abs(explanation.predictions)))
     return plots.waterfall(explanation[open_row])
 
 
 def force():
     """The same row along one line."""
     explanation = tumours()
-    open_row = int(np.argmin(np.abs(explanation.predictions - 0.5)))
+    open_row = int(np.argmin(np.abs(explanation.predictions)))
     return plots.force(explanation[open_row])
 
 
@@ -100,8 +128,23 @@ def bar():
     return plots.bar(tumours())
 
 
+def bar_of_a_row():
+    """One row with its error bars; ◆ marks categories, whose values are those of their level."""
+    return plots.bar(mixed()[0])
+
+
+def bar_classes():
+    """Several classes, stacked."""
+    return plots.bar(irises())
+
+
+def bar_cohorts():
+    """Cohorts of rows side by side: here below and above the median of a feature."""
+    return plots.bar(tumours().cohorts("worst radius"), most=8)
+
+
 def beeswarm():
-    """Every row's attribution of every feature; dots with a dark rim are fragile."""
+    """Every row's value of every feature."""
     return plots.beeswarm(tumours())
 
 
@@ -115,8 +158,25 @@ def scatter():
     return plots.scatter(four_features(), "core_2")
 
 
+def image():
+    """One image: what speaks for and against three classes, segment by segment, with error bounds."""
+    return plots.image(digits()[0])
+
+
+def dependence():
+    """A reading against the feature's value; the second feature, in colours, is found by itself."""
+    return plots.dependence(four_features().shares(), "core_2")
+
+
+def interactions():
+    """How much what one feature does hangs on another: mean sizes over rows, the strongest pairs beside."""
+    model, data = network()
+    explainer = tx.TExplainer(model, data.X_train, feature_names=data.feature_names)
+    return plots.interactions(explainer.interactions(data.X_test[:50]))
+
+
 def decision():
-    """The path of every row from the mean prediction to its end."""
+    """The path of every row from the mean prediction to its own."""
     return plots.decision(tumours())
 
 
@@ -168,9 +228,15 @@ PICTURES = (
     waterfall,
     force,
     bar,
+    bar_of_a_row,
+    bar_classes,
+    bar_cohorts,
     beeswarm,
     heatmap,
     scatter,
+    image,
+    dependence,
+    interactions,
     decision,
     category_effects,
     step_trace,
@@ -183,7 +249,7 @@ PAGES = {
     "Report": '`explanation.report("out.html")`: one file that loads nothing; hover, sort, filter, pick.',
     "Explorer": "`texplainer serve MODEL DATA`: move a feature and watch prediction, surrogate and bars.",
 }
-SUBJECTS = (tumours, four_features, mixed, network, evaluation)
+SUBJECTS = (tumours, four_features, mixed, irises, digits, network, evaluation)
 
 
 def page() -> str:
