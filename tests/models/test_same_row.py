@@ -107,6 +107,15 @@ def test_differences_have_the_stated_size(name: str, attribution: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("hidden", [(30, 20), (64, 64, 64)])
+def test_averaged_slopes_of_a_network_have_the_same_bits_in_any_company(hidden: tuple[int, ...]) -> None:
+    explainer = tx.TExplainer(MLPClassifier(hidden, max_iter=30, random_state=0).fit(X, y), X[:60])
+    together = explainer(X).values
+    for part in (slice(0, 1), slice(0, 5), slice(33, 50)):
+        np.testing.assert_array_equal(explainer(X[part]).values, together[part])
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CLOSE)
 def test_slopes_at_a_point_differ_within_their_bounds(name: str) -> None:
     together, others = every_way(made(name), attribution="sensitivity", engine="finite-difference")

@@ -108,43 +108,45 @@ def _average(
     engine: Engine, settings: Settings, sigma: Array, move: Array, width: float, rows: Array, kind: type
 ) -> tuple[Array, Array, Array, np.ndarray]:
     z = points(POINTS, rows.shape[1])
-    low, high = (limit.astype(kind) for limit in limits(rows, settings.bounds))
-    start, moves = rows.astype(kind), (move * z).astype(kind)[:, None, :]  # (pairs, 1, features)
-    at = np.concatenate([start + moves, start - moves])
+    low, high = (limit.astype(kind) for limit in limits(rows[:, None, :], settings.bounds))
+    start, moves = rows[:, None, :].astype(kind), (move * z).astype(kind)
+    # a row's points side by side: at the same places of a block in any company (`maps.BLOCK`)
+    at = np.concatenate([start + moves, start - moves], axis=1)  # (rows, points, features)
     np.clip(at, low, high, out=at)
     found = engine.gradient(at.reshape(-1, rows.shape[1]))
-    ahead, behind = found.values.reshape(2, len(z), *rows.shape, -1)  # (pairs, rows, features, outputs)
+    slopes = found.values.reshape(len(rows), 2, len(z), rows.shape[1], -1)
+    ahead, behind = slopes[:, 0], slopes[:, 1]  # (rows, pairs, features, outputs)
     odd = np.empty((len(rows), ahead.shape[3], len(z), rows.shape[1]), dtype=kind)
-    np.subtract(ahead.transpose(1, 3, 0, 2), behind.transpose(1, 3, 0, 2), out=odd, casting="same_kind")
+    np.subtract(ahead.transpose(0, 3, 1, 2), behind.transpose(0, 3, 1, 2), out=odd, casting="same_kind")
     odd *= (sigma / 2).astype(kind)
     mean = np.add(ahead, behind, out=ahead)
     mean /= 2
     values = _total(mean) / len(z)
-    error = _scatter(np.subtract(mean, values, out=mean), sigma)
-    error += found.error.reshape(POINTS, *values.shape).max(axis=0)
+    error = _scatter(np.subtract(mean, values[:, None], out=mean), sigma)
+    error += found.error.reshape(len(rows), POINTS, *values.shape[1:]).max(axis=1)
     change = _change(odd, np.where(move > 0, z, 0.0).astype(kind)) * MOVE / width
-    return values, error, change, found.evaluations.reshape(POINTS, len(rows)).sum(axis=0)
+    return values, error, change, found.evaluations.reshape(len(rows), POINTS).sum(axis=1)
 
 
 def _total(pairs: Array) -> Array:
-    """The sum over the first axis, one by one: the same bits for any number of rows."""
-    out = pairs[0].copy()
-    for one in pairs[1:]:
-        out += one
+    """The sum over the pairs (rows, pairs, ...), one by one: the same bits for any number of rows."""
+    out = pairs[:, 0].copy()
+    for k in range(1, pairs.shape[1]):
+        out += pairs[:, k]
     return out
 
 
 def _scatter(apart: Array, sigma: Array) -> Array:
-    """Bound of the mean's error from the distances of the pairs (pairs, rows, features, outputs) to it.
+    """Bound of the mean's error from the distances of the pairs (rows, pairs, features, outputs) to it.
 
     Standard errors, raised to a part of what the row's features have in common, and where single pairs
     stand out: the average then hangs on few points, as that of a saturated probability does.
     """
-    pairs = len(apart)
+    pairs = apart.shape[1]
     squares = apart**2
     deviation = np.sqrt(_total(squares) / (pairs - 1))  # (rows, features, outputs)
     varies = deviation > 0
-    largest = np.sqrt(squares.max(axis=0)) / np.where(varies, deviation, 1.0)
+    largest = np.sqrt(squares.max(axis=1)) / np.where(varies, deviation, 1.0)
     count = np.maximum(1, varies.sum(axis=1))[:, None]
     outliers = np.sqrt(
         np.sum(np.where(varies, np.maximum(1.0, largest / 2), 0.0) ** 2, axis=1)[:, None] / count
