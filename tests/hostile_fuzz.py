@@ -234,7 +234,7 @@ def pickles(folder: Path) -> dict[str, int]:
     place = folder / "pickles"
     place.mkdir()
     mark = place / "executed"
-    names = [f"model{suffix}" for suffix in (*models.LOADERS, *models.UNSAFE)]
+    names = [f"model{suffix}" for suffix in (*models.safe_suffixes(), *models.UNSAFE)]
     for name in (*names, *TABLES, *(f"result{suffix}" for suffix in RESULTS)):
         path = place / name
         path.write_bytes(pickle.dumps(Evil(mark)))

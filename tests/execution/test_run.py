@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.execution import identity, manifest, packing, plan, shards, worker
+from texplainer.models.libraries import library_of
 
 # ---------------------------------------------------------------- the same values
 
@@ -204,13 +205,13 @@ def test_models_have_the_same_digest_in_another_process(tmp_path):
     models = {"torch": net, **{kind: explainer_of(kind).predictor.model for kind in ("network", "trees")}}
     (tmp_path / "models").write_bytes(pickle.dumps(models))
     code = (
-        "import pickle, sys, joblib; from texplainer.execution.identity import STATES; "
+        "import pickle, sys, joblib; from texplainer.models.libraries import library_of; "
         "models = pickle.load(open(sys.argv[1], 'rb')); "
-        "print([joblib.hash(STATES.get(k, lambda m: m)(m)) for k, m in models.items()])"
+        "print([joblib.hash(library_of(m).content(m)) for m in models.values()])"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "models")]
     there = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    assert there == str([joblib.hash(identity.STATES.get(k, lambda m: m)(m)) for k, m in models.items()])
+    assert there == str([joblib.hash(library_of(m).content(m)) for m in models.values()])
 
 
 def test_a_function_is_known_by_what_it_predicts():

@@ -18,8 +18,8 @@ import pytest
 from texplainer.cli import main
 from texplainer.errors import InputError
 from texplainer.files import models
+from texplainer.files.loaders import own_formats, trial, ubjson, zip_safety
 from texplainer.files.loaders import skops as skops_files
-from texplainer.files.loaders import trial, ubjson, zip_safety
 
 SAFE = [
     "model.skops",
@@ -81,7 +81,7 @@ def module_on_path(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- pickles
 
 
-@pytest.mark.parametrize("suffix", [*models.LOADERS, *models.UNSAFE])
+@pytest.mark.parametrize("suffix", [*models.safe_suffixes(), *models.UNSAFE])
 def test_a_pickle_is_never_executed_whatever_its_name(
     shelf: Path, tmp_path: Path, mark: Path, capfd: Any, suffix: str
 ) -> None:
@@ -258,7 +258,7 @@ def test_a_tree_that_points_outside_itself_is_refused_where_its_library_lives(
     shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """XGBoost reads whatever memory is there: it crashes on one machine, gives a number on another."""
-    monkeypatch.setattr(models, "try_in_child", lambda path, library: None)
+    monkeypatch.setattr(own_formats, "try_in_child", lambda *_: None)
     path = tmp_path / "model.json"
     whole = (shelf / "model.json").read_bytes()
     path.write_bytes(whole.replace(b'"left_children":[1', b'"left_children":[999', 1))

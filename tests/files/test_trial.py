@@ -24,12 +24,11 @@ from pathlib import Path
 from texplainer.files.loaders import trial
 
 def sleeping(path):
-    Path(path).with_suffix(".pid").write_text(str(os.getpid()))
+    path.with_suffix(".pid").write_text(str(os.getpid()))
     time.sleep(300)
 
-trial.TRIALS["sleeping"] = sleeping
 trial.TRIAL_SECONDS["fork"] = 300
-trial.try_in_child(Path(sys.argv[1]), "sleeping")
+trial.try_in_child(Path(sys.argv[1]), "x", sleeping)
 """
 
 
@@ -57,15 +56,15 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     assert not alive(child)
 
 
-def hungry(path: str) -> None:
+def hungry(path: Path) -> None:
     bytearray(2**29)
 
 
-def sleepy(path: str) -> None:
+def sleepy(path: Path) -> None:
     time.sleep(60)
 
 
-def falling(path: str) -> None:
+def falling(path: Path) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
@@ -74,12 +73,11 @@ def falling(path: str) -> None:
 )
 def test_a_file_that_is_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask, words) -> None:  # fmt: skip
     (tmp_path / "model.x").write_bytes(b"x")
-    monkeypatch.setitem(trial.TRIALS, "x", ask)
     monkeypatch.setattr(trial, "FREE_BYTES", 2**28 + _used())
     monkeypatch.setattr(trial, "TRIAL_SECONDS", {"fork": 1, "spawn": 0})
     monkeypatch.setattr(trial.threading, "active_count", lambda: 1)
     with pytest.raises(InputError, match=words):
-        trial.try_in_child(tmp_path / "model.x", "x")
+        trial.try_in_child(tmp_path / "model.x", "x", ask)
 
 
 def _used() -> int:

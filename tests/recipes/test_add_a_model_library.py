@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import texplainer as tx
+from texplainer.execution.identity import model_digest
+from texplainer.files.audit import software
 from texplainer.models.libraries import LIBRARIES
 
 FILE = '''
+import json
 import numpy as np
-from texplainer.models.libraries.library import Library, Outlet
+from texplainer.models.libraries.library import Library, ModelFile, Outlet
 
 def outlet(model, schema):
     """Its classifiers tell the log-odds of "yes"."""
@@ -20,7 +26,18 @@ def outlet(model, schema):
     scales = {"margin": margin, "probability": probability}
     return Outlet("abacus", "classification", scales, "margin", ("no", "yes"), {"no": 0, "yes": 1})
 
-LIBRARY = Library("abacus", outlet, categories=lambda model, names: ["colour"])
+def read(path, threads):
+    import abacus
+    return abacus.Reckoner(**json.loads(path.read_text()))
+
+LIBRARY = Library(
+    "abacus",
+    outlet,
+    categories=lambda model, names: ["colour"],
+    feature_names=lambda model: ["size", "colour"],
+    content=vars,
+    files={".beads": ModelFile("abacus", read, openings=(b"{",))},
+)
 '''
 TABLE = pd.DataFrame({"size": np.linspace(-1, 1, 60), "colour": np.arange(60) % 3})
 
@@ -30,13 +47,19 @@ class Reckoner:
 
     __module__ = "abacus.models"
 
+    def __init__(self, slope=2.0):
+        self.slope = slope
+
     def odds(self, table):
         table = np.asarray(table, dtype=float)
-        return 2 * table[:, 0] + (table[:, 1] == 2)
+        return self.slope * table[:, 0] + (table[:, 1] == 2)
 
 
 @pytest.fixture(autouse=True)
 def line(add_file, monkeypatch):
+    package = ModuleType("abacus")
+    package.Reckoner, package.__version__ = Reckoner, "1.2"
+    monkeypatch.setitem(sys.modules, "abacus", package)
     add_file("texplainer.models.libraries", "abacus", FILE)
     monkeypatch.setitem(LIBRARIES, "abacus", "abacus")
 
@@ -54,3 +77,23 @@ def test_a_model_of_a_new_library_is_evaluated():
     explainer = tx.TExplainer(Reckoner(), TABLE)
     found = tx.evaluate({"ours": explainer}, TABLE[:6], metrics=["pgi"])
     assert np.isfinite(found.per_row("pgi")["ours"]).all()
+
+
+def test_its_files_are_read_by_the_command_line(job, command, capsys):
+    TABLE.assign(note=1.0).to_csv("data.csv", index=False)  # one column more than the model names
+    (job / "model.beads").write_text('{"slope": 3.0}')
+    for out in ("result.npz", "shards/"):
+        words = ("--scale", "margin", "--attribution", "sensitivity", "-o", out)
+        assert command("explain", "model.beads", "data.csv", *words) == 0
+    found = tx.Explanation.load("result.npz")
+    assert found.feature_names == ("size", "colour")
+    assert found[:, "size"].values.ravel() == pytest.approx(3.0)
+    assert software()["abacus"] == "1.2"
+    (job / "other.beads").write_text("PK")
+    assert command("explain", "other.beads", "data.csv", "-o", "x.npz") == 3
+    assert "a .beads model starts with" in capsys.readouterr().err
+
+
+def test_its_models_are_told_apart_by_their_content():
+    digests = {model_digest(tx.TExplainer(Reckoner(slope), TABLE)) for slope in (2.0, 2.0, 3.0)}
+    assert len(digests) == 2

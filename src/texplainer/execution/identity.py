@@ -7,7 +7,7 @@ these do not tell (a frame in memory, a touched file), every finished shard's ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import joblib
@@ -18,6 +18,7 @@ from texplainer import __version__
 from texplainer.execution.shards import bytes_digest
 from texplainer.explainer import TExplainer
 from texplainer.files.parquet_rows import ParquetRows
+from texplainer.models.libraries import library_called
 
 PROBE_ROWS = 1000
 IGNORED = {"model", "background", "batch_rows"}  # digested apart, or part of the plan
@@ -39,10 +40,10 @@ def run_fingerprint(explainer: TExplainer, source: ParquetRows) -> dict[str, Any
 def model_digest(explainer: TExplainer) -> str:
     """A digest of the model: its type and its content, or its behaviour where content cannot be had."""
     predictor = explainer.predictor
-    kind, model = predictor.kind, predictor.model
+    model, shown = predictor.model, library_called(predictor.kind).content
     name = f"{type(model).__module__}.{getattr(model, '__qualname__', type(model).__qualname__)}"
     try:
-        content = content_digest(STATES.get(kind, lambda m: m)(model)) if kind not in OPAQUE else None
+        content = None if shown is None else content_digest(shown(model))
     except Exception:
         content = None
     if content is None:
@@ -116,12 +117,3 @@ def same_dates(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _torch_state(model: Any) -> Any:
-    """Tensors hash differently in every process; their numbers do not."""
-    return repr(model), {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
-
-
-OPAQUE = {"callable", "jax", "onnx"}
-STATES: dict[str, Callable[[Any], Any]] = {"torch": _torch_state}

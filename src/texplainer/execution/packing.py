@@ -15,13 +15,7 @@ from typing import Any
 from texplainer.errors import InputError
 from texplainer.execution.worker import Parcel, ShardJob, as_a_worker
 from texplainer.explainer import TExplainer
-
-REMEDIES = {
-    "callable": "Define the function with `def` at the top level of a module the workers can import",
-    "onnx": "Pass an object that holds the model's path and opens the session when it is first called "
-    "(docs/scale.md shows one)",
-}
-OTHERWISE = "Rebuild the model from parts that can be pickled (no lambdas, open files, sessions or locks)"
+from texplainer.models.libraries import library_called
 
 
 def unpacked_explainer(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
@@ -46,7 +40,7 @@ def check_travels(explainer: TExplainer) -> None:
     except Exception as error:
         model: Any = explainer.predictor.model
         name = getattr(model, "__qualname__", type(model).__qualname__)
-        remedy = REMEDIES.get(explainer.predictor.kind, OTHERWISE)
+        remedy = library_called(explainer.predictor.kind).remedy
         raise InputError(
             f"the model {name} cannot be shipped to other processes ({type(error).__name__}: {error}). "
             f"{remedy}, or run it here with on='serial'."

@@ -10,34 +10,17 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import InputError
+from texplainer.models.libraries import LIBRARIES
 from texplainer.support import hashing
 
-#: module -> distributions it may come from; their versions are noted when the module is in use
-LIBRARIES = {
-    "numpy": ("numpy",),
-    "scipy": ("scipy",),
-    "sklearn": ("scikit-learn",),
-    "narwhals": ("narwhals",),
-    "pandas": ("pandas",),
-    "pyarrow": ("pyarrow",),
-    "skops": ("skops",),
-    "xgboost": ("xgboost-cpu", "xgboost"),
-    "lightgbm": ("lightgbm",),
-    "catboost": ("catboost",),
-    "onnxruntime": ("onnxruntime", "onnxruntime-gpu"),
-    "torch": ("torch",),
-    "jax": ("jax",),
-    "keras": ("keras",),
-    "numba": ("numba",),
-}
-
+#: packages whose versions are noted when they are in use, besides those of models
+PACKAGES = ("numpy", "scipy", "narwhals", "pandas", "pyarrow", "skops", "numba")
 
 #: encodings of the curve's points of small order (without the sign): "signatures" of such a key fit anything
 SMALL_ORDER = frozenset(
@@ -76,9 +59,9 @@ def software() -> dict[str, str]:
     from texplainer import __version__
 
     out = {"python": platform.python_version(), "texplainer": __version__}
-    for module, distributions in LIBRARIES.items():
-        if module in sys.modules:
-            out[module] = next((v for name in distributions if (v := _version(name))), "unknown")
+    for package in (*PACKAGES, *LIBRARIES):
+        if sys.modules.get(package) is not None:
+            out[package] = str(getattr(sys.modules[package], "__version__", "unknown"))
     return out
 
 
@@ -173,13 +156,6 @@ def differing_facts(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
         for name in sorted({*then, *now})
         if name in then and name in now and then[name] != now[name]
     ]
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _cryptography() -> tuple[Any, Any]:

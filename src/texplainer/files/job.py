@@ -18,6 +18,7 @@ from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import models, survey
 from texplainer.files.tables import Dialect
+from texplainer.models.libraries import feature_names
 from texplainer.support import hashing
 
 #: the arguments of TExplainer that are recorded and can be repeated from the record
@@ -75,7 +76,7 @@ def prepare_job(
         raise InputError(f"unknown options {', '.join(unknown)}; expected some of {', '.join(OPTIONS)}.")
     loaded = models.load_model(model, consent)
     table = survey.survey(data, dialect)
-    columns = survey.columns_for(table, columns or models.named_columns(loaded), drop)
+    columns = survey.columns_for(table, columns or feature_names(loaded), drop)
     if background is None:
         picks = survey.sample_rows(table, columns)
         rows = survey.take_rows(table, columns, picks)

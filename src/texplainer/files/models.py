@@ -1,14 +1,14 @@
 """Model files in, without running anything from them.
 
-`LOADERS` maps a file's suffix to the function that reads it. None of them unpickles: a pickle, also
-under another name, is only ever opened by the two loaders of `UNSAFE`, which the user has to allow.
+A file's suffix says who reads it: a function of `LOADERS`, or the library that states it as its own. None
+of them unpickles: a pickle, also under another name, is only ever opened by the loaders of `UNSAFE`, which
+the user has to allow.
 A model can also be a function of an importable module, written `package.module:function`.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import re
 import sys
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.files.loaders import tree_safety, ubjson
-from texplainer.files.loaders.trial import try_in_child
+from texplainer.files.loaders.own_formats import load_own_format
 from texplainer.files.paths import existing, first_line
+from texplainer.models.libraries import file_readers
 from texplainer.support import hashing
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -44,13 +44,13 @@ def load_model(model: str | os.PathLike[str], consent: Consent | None = None) ->
     suffix = path.suffix.lower()
     if suffix in UNSAFE:
         return _unsafe(path, consent)
-    if suffix not in LOADERS:
-        known = ", ".join([*LOADERS, *UNSAFE])
+    if suffix not in safe_suffixes():
+        known = ", ".join([*safe_suffixes(), *UNSAFE])
         raise InputError(
             f"{path} has the suffix {suffix!r}; expected one of {known} or package.module:function."
         )
     try:
-        return LOADERS[suffix](path, consent)
+        return LOADERS[suffix](path, consent) if suffix in LOADERS else load_own_format(path)
     except InputError:
         raise
     except ModuleNotFoundError as error:
@@ -59,23 +59,9 @@ def load_model(model: str | os.PathLike[str], consent: Consent | None = None) ->
         raise InputError(f"{path} is no {suffix} model, or is damaged ({first_line(error)}).") from error
 
 
-def named_columns(model: Any) -> tuple[str, ...] | None:
-    """The columns a model names as its own, if it does."""
-    for ask in (
-        lambda: model.feature_names_in_,
-        lambda: model.feature_names,  # XGBoost's Booster
-        lambda: model.feature_name(),  # LightGBM's Booster
-        lambda: model.feature_names_,  # CatBoost
-    ):
-        try:
-            names = ask()
-        except Exception:
-            continue
-        if names is not None and len(names) and not isinstance(names, str):
-            names = tuple(str(name) for name in names)
-            made_up = all(re.fullmatch(r"(Column_|f)?\d+", name) for name in names)
-            return None if made_up else names
-    return None
+def safe_suffixes() -> tuple[str, ...]:
+    """The suffixes of the files that are read without running anything from them."""
+    return (*file_readers(), *LOADERS)
 
 
 def fingerprint(model: str | os.PathLike[str]) -> dict[str, str]:
@@ -113,50 +99,10 @@ def import_reference(reference: str) -> Any:
 # ---------------------------------------------------------------- one loader per format
 
 
-def _onnx(path: Path, _: Consent) -> Any:
-    import onnxruntime
-
-    try_in_child(path, "onnxruntime")
-    onnxruntime.set_default_logger_severity(4)  # its errors are raised; the log would repeat them
-    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
 def _skops(path: Path, consent: Consent) -> Any:
     from texplainer.files.loaders import skops
 
     return skops.load_skops(path, consent.trust)
-
-
-def _xgboost(path: Path, _: Consent) -> Any:
-    _starts_with(path, b"{")
-    check = ubjson.check_ubjson if path.suffix.lower() == ".ubj" else json.loads
-    check(path.read_bytes())
-    import xgboost
-
-    try_in_child(path, "xgboost")
-    model = xgboost.Booster(model_file=path)
-    tree_safety.check_xgboost(path, model)
-    return model
-
-
-def _lightgbm(path: Path, _: Consent) -> Any:
-    _starts_with(path, b"tree\n", b"tree\r\n")
-    text = path.read_bytes()
-    if b"\nend of trees" not in text:
-        raise InputError(f"{path} ends before its last tree; it is truncated.")
-    tree_safety.check_lightgbm(path, text)
-    import lightgbm
-
-    try_in_child(path, "lightgbm")
-    return lightgbm.Booster(model_file=path)
-
-
-def _catboost(path: Path, _: Consent) -> Any:
-    _starts_with(path, b"CBM1")
-    import catboost
-
-    try_in_child(path, "catboost")
-    return catboost.CatBoost().load_model(str(path), format="cbm")
 
 
 def _torch_program(path: Path, _: Consent) -> Any:
@@ -203,24 +149,9 @@ def _joblib(path: Path) -> Any:
     return joblib.load(path)
 
 
-def _starts_with(path: Path, *openings: bytes) -> None:
-    """Refuse a file of another format before its library's parser meets it."""
-    with path.open("rb") as file:
-        start = file.read(max(map(len, openings)))
-    if not start.startswith(openings):
-        raise InputError(
-            f"{path} starts with {start!r}; a {path.suffix} model starts with {openings[0]!r}. "
-            "It is another kind of file, or damaged."
-        )
-
-
+#: formats that are read here; a library's own are in its file of `models/libraries`
 LOADERS: dict[str, Callable[[Path, Consent], Any]] = {
-    ".onnx": _onnx,
     ".skops": _skops,
-    ".json": _xgboost,
-    ".ubj": _xgboost,
-    ".txt": _lightgbm,
-    ".cbm": _catboost,
     ".pt2": _torch_program,
     ".pt": _torch_state,
     ".pth": _torch_state,

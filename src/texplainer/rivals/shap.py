@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
+from texplainer.models.libraries import library_called
 from texplainer.rivals.rival import (
     Attribute,
     Counter,
@@ -28,8 +29,6 @@ from texplainer.rivals.rival import (
 from texplainer.rivals.torch_mlp import torch_network
 from texplainer.support.random_state import isolated
 from texplainer.types import Array
-
-TREES = ("xgboost", "lightgbm", "catboost")
 
 
 @rebuildable
@@ -80,7 +79,7 @@ def _hard(task: Task) -> Callable[[Array], Array]:
 
 def _is_tree(task: Task) -> bool:
     return (
-        task.predictor.kind in TREES
+        library_called(task.predictor.kind).trees
         or hasattr(task.predictor.model, "tree_")
         or any(
             hasattr(one, "tree_") for one in np.ravel(getattr(task.predictor.model, "estimators_", []))[:1]
@@ -137,7 +136,7 @@ def _tree_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: in
 
 
 def _tree_path_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
-    booster, several = task.predictor.kind in TREES, len(task.predictor.all_names) > 2
+    booster, several = library_called(task.predictor.kind).trees, len(task.predictor.all_names) > 2
     if booster and (task.predictor.scale == "probability" or (task.predictor.scale == "margin" and several)):
         wanted = "raw" if several else "margin"
         raise Unsupported(f"path-dependent TreeSHAP explains a booster's scores; pass scale={wanted!r}.")

@@ -21,7 +21,6 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from texplainer.errors import InputError
-from texplainer.files.loaders.tree_safety import check_boosters, check_xgboost
 from texplainer.support.parent_watch import end_with
 
 TRIAL_SECONDS = {"fork": 5, "spawn": 120}
@@ -30,15 +29,17 @@ TIMES_SIZE = 50
 TOO_MUCH = 77  # the exit code of a child that ran out of its memory
 
 
-def try_in_child(path: Path, library: str) -> None:
+def try_in_child(path: Path, library: str, trial: Callable[[Path], object]) -> None:
     """Load a model in another process; refuse a file that crashes its library or is too much for it.
+
+    `trial` loads it there and asks it once; it can be pickled.
 
     What the library refuses by itself is left to it: the second time it says so here.
     """
     limit = FREE_BYTES + TIMES_SIZE * path.stat().st_size
     alone = threading.active_count() == 1 and hasattr(os, "fork") and sys.platform != "darwin"
-    code = _exit_code("fork", path, library, limit) if alone else None
-    code = _exit_code("spawn", path, library, limit) if code is None else code
+    code = _exit_code("fork", path, trial, limit) if alone else None
+    code = _exit_code("spawn", path, trial, limit) if code is None else code
     if code is None:
         raise InputError(f"{path} keeps {library} busy for over {TRIAL_SECONDS['spawn']} s; it is damaged.")
     if code == TOO_MUCH:
@@ -47,10 +48,10 @@ def try_in_child(path: Path, library: str) -> None:
         raise InputError(f"{path} makes {library} crash (signal {-code}); it is damaged.")
 
 
-def _exit_code(kind: str, path: Path, library: str, limit: int) -> int | None:
+def _exit_code(kind: str, path: Path, trial: Callable[[Path], object], limit: int) -> int | None:
     """How a child process ended; None if it did not."""
     context: Any = multiprocessing.get_context(kind)
-    child = context.Process(target=_trial, args=(path, library, os.getpid(), limit))
+    child = context.Process(target=_trial, args=(path, trial, os.getpid(), limit))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # numerical libraries have threads of their own
         child.start()
@@ -62,7 +63,7 @@ def _exit_code(kind: str, path: Path, library: str, limit: int) -> int | None:
     return int(child.exitcode)
 
 
-def _trial(path: Path, library: str, parent: int, limit: int) -> None:
+def _trial(path: Path, trial: Callable[[Path], object], parent: int, limit: int) -> None:
     """In the child: load, ask once, and leave with a word of one number."""
     end_with(parent)
     faulthandler.disable()  # a crash is an answer here, not news
@@ -72,7 +73,7 @@ def _trial(path: Path, library: str, parent: int, limit: int) -> None:
     try:
         _limit_memory(limit)
         with threadpool_limits(1):  # the parent's threads are not here
-            TRIALS[library](str(path))
+            trial(path)
     except MemoryError:
         os._exit(TOO_MUCH)
     except BaseException as error:
@@ -87,54 +88,3 @@ def _limit_memory(limit: int) -> None:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def _xgboost(path: str) -> None:
-    import numpy as np
-    import xgboost
-
-    model = xgboost.Booster({"nthread": 1}, model_file=path)
-    check_xgboost(path, model)
-    model.inplace_predict(np.zeros((1, model.num_features())))
-
-
-def _lightgbm(path: str) -> None:
-    import lightgbm
-    import numpy as np
-
-    model = lightgbm.Booster({"num_threads": 1}, model_file=path)
-    model.predict(np.zeros((1, model.num_feature())), num_threads=1)
-
-
-def _catboost(path: str) -> None:
-    import catboost
-
-    catboost.CatBoost().load_model(path, format="cbm")
-
-
-def _onnx(path: str) -> None:
-    import onnxruntime
-
-    onnxruntime.set_default_logger_severity(4)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def _skops(path: str) -> None:
-    import numpy as np
-    import skops.io
-
-    # whoever asks for a trial has compared its types with the list of safe ones before
-    model: Any = skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
-    check_boosters(path, model)
-    model.predict(np.zeros((1, model.n_features_in_)))
-
-
-TRIALS: dict[str, Callable[[str], None]] = {
-    "xgboost": _xgboost,
-    "lightgbm": _lightgbm,
-    "catboost": _catboost,
-    "onnxruntime": _onnx,
-    "skops": _skops,
-}

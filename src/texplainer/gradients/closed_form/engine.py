@@ -1,6 +1,6 @@
 """Exact gradients of scikit-learn models, by reverse-mode differentiation of their formulas.
 
-`closed_form_models` holds the formulas, `transformers` the chain rule, `reverse` the passes. Before a
+`models` holds the formulas, `networks` and `kernels` their passes, `transformers` the chain rule. Before a
 formula is trusted its values are compared with the model's own predictions; a mismatch means the
 model is not what its type promises, and another engine takes over.
 """

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from texplainer.models.libraries.library import Library, Outlet
+from texplainer.models.libraries.library import Library, ModelFile, Outlet
 from texplainer.tables.schema import Schema
 
 #: the package of a type -> the module here that holds its `LIBRARY`
@@ -40,9 +40,20 @@ def library_named(module: str) -> Library:
     return import_module(f"texplainer.models.libraries.{module}").LIBRARY
 
 
-def every() -> tuple[Library, ...]:
-    """All libraries of the table."""
-    return tuple(library_named(module) for module in dict.fromkeys((*LIBRARIES.values(), FUNCTION)))
+def every() -> dict[str, Library]:
+    """All libraries of the table, by the name a predictor calls them."""
+    modules = dict.fromkeys((*LIBRARIES.values(), FUNCTION))
+    return {library.name: library for library in map(library_named, modules)}
+
+
+def library_called(kind: str) -> Library:
+    """The library a predictor's kind means."""
+    return every().get(kind) or library_named(FUNCTION)
+
+
+def file_readers() -> dict[str, tuple[Library, ModelFile]]:
+    """The files that libraries read by themselves, by their suffix."""
+    return {suffix: (library, file) for library in every().values() for suffix, file in library.files.items()}
 
 
 def library_of(model: Any) -> Library:
@@ -86,7 +97,10 @@ def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
 def feature_names(model: Any) -> tuple[str, ...] | None:
     """Give the columns a model names as its own; names it made up itself do not count."""
     model = unwrapped(model)[0]
-    found = library_of(model).feature_names(model)
+    try:
+        found = library_of(model).feature_names(model)
+    except Exception:  # it is not fitted, and says so when it is asked to predict
+        return None
     if found is None or not len(found):
         return None
     names = tuple(str(name) for name in found)

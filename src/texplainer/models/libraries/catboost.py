@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, Outlet, at
+from texplainer.models.libraries.library import Library, ModelFile, Outlet, at
 from texplainer.models.libraries.sklearn import classifier
 from texplainer.models.scales import softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -42,12 +43,18 @@ def _without_encoder(model: Any) -> Any:
     return type(model)(**{k: v for k, v in model.get_params().items() if k != "cat_features"})
 
 
+def _read(path: Path, threads: int) -> Any:
+    from catboost import CatBoost
+
+    return CatBoost().load_model(str(path), format="cbm")
+
+
 LIBRARY = Library(
     "catboost",
     _outlet,
     categories=lambda model, names: at(model.get_cat_feature_indices(), names),
     feature_names=lambda model: model.feature_names_,
     without_encoder=_without_encoder,
-    suffixes=(".cbm",),
-    distributions=("catboost",),
+    trees=True,
+    files={".cbm": ModelFile("catboost", _read, openings=(b"CBM1",))},
 )

@@ -43,4 +43,6 @@ LIBRARY = Library(
     _outlet,
     feature_names=lambda model: getattr(model, "feature_names_in_", None),
     unwrapped=_unwrapped,
+    content=None,
+    remedy="Define the function with `def` at the top level of a module the workers can import",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,25 @@ def _itself(model: Any) -> Any:
     return model
 
 
+def _nothing(model: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A kind of file a library writes its models to, as its own reader takes it.
+
+    `read` is (path, threads) -> model, where 0 threads are as many as the library takes by itself; `ask`
+    has the model predict one row, which shows a damaged file whose reader was content; `openings` are the
+    bytes such a file may begin with (none: any); `package` is imported before.
+    """
+
+    package: str
+    read: Callable[[Path, int], Any]
+    openings: tuple[bytes, ...] = ()
+    ask: Callable[[Any], object] = _nothing
+
+
 @dataclass(frozen=True)
 class Library:
     """One library of models.
@@ -62,10 +82,15 @@ class Library:
         model -> the model inside one that only hands on its predictions, or the model itself.
     without_encoder
         model -> what remains of it when its columns of categories are already numbers.
-    suffixes
-        Of the files that hold its models.
-    distributions
-        The packages it is installed by.
+    content
+        model -> what tells it from another model of its type, the same in every process; None where only
+        its predictions do.
+    trees
+        Whether its models are ensembles of trees.
+    files
+        Suffix -> the files its own reader takes.
+    remedy
+        What to do about a model that cannot be sent to other processes.
     """
 
     name: str
@@ -74,8 +99,12 @@ class Library:
     feature_names: Callable[[Any], Sequence[Any] | None] = _unknown
     unwrapped: Callable[[Any], Any] = _itself
     without_encoder: Callable[[Any], Any] = _itself
-    suffixes: tuple[str, ...] = ()
-    distributions: tuple[str, ...] = ()
+    content: Callable[[Any], Any] | None = _itself
+    trees: bool = False
+    files: Mapping[str, ModelFile] = field(default_factory=dict)
+    remedy: str = (
+        "Rebuild the model from parts that can be pickled (no lambdas, open files, sessions or locks)"
+    )
 
 
 def at(columns: Any, names: tuple[str, ...]) -> list[str]:

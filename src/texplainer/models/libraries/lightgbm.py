@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from texplainer.models.libraries.library import Library, Outlet, at
+import numpy as np
+
+from texplainer.models.libraries.library import Library, ModelFile, Outlet, at
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -72,11 +75,21 @@ def _categories(model: Any, names: tuple[str, ...]) -> list[str]:
     return at(columns, names) if isinstance(columns, (list, tuple)) else []
 
 
+def _read(path: Path, threads: int) -> Any:
+    from lightgbm import Booster
+
+    return Booster({"num_threads": threads} if threads else None, model_file=path)
+
+
+def _ask(model: Any) -> None:
+    model.predict(np.zeros((1, model.num_feature())), num_threads=1)
+
+
 LIBRARY = Library(
     "lightgbm",
     _outlet,
     categories=_categories,
     feature_names=lambda model: getattr(model, "booster_", model).feature_name(),
-    suffixes=(".txt",),
-    distributions=("lightgbm",),
+    trees=True,
+    files={".txt": ModelFile("lightgbm", _read, openings=(b"tree\n", b"tree\r\n"), ask=_ask)},
 )

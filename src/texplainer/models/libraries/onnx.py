@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, Outlet
+from texplainer.models.libraries.library import Library, ModelFile, Outlet
 from texplainer.models.scales import log_odds
 from texplainer.tables.schema import Schema
 
@@ -67,4 +68,20 @@ def _onnx_type(name: str) -> Any:
     return next((t for key, t in types.items() if key in name), object)
 
 
-LIBRARY = Library("onnx", _outlet, suffixes=(".onnx",), distributions=("onnxruntime",))
+def _read(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)  # its errors are raised; the log would repeat them
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+LIBRARY = Library(
+    "onnx",
+    _outlet,
+    content=None,  # a session does not show its graph
+    files={".onnx": ModelFile("onnxruntime", _read)},
+    remedy="Pass an object that holds the model's path and opens the session when it is first called "
+    "(docs/scale.md shows one)",
+)

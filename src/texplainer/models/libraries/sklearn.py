@@ -274,6 +274,4 @@ LIBRARY = Library(
     feature_names=lambda model: getattr(model, "feature_names_in_", None),
     unwrapped=delegate_of,
     without_encoder=without_encoder,
-    suffixes=(".skops",),
-    distributions=("scikit-learn",),
 )

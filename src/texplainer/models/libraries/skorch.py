@@ -18,4 +18,4 @@ def _outlet(model: Any, schema: Schema) -> Outlet:
     return replace(outlet, schema=narrow, dtype=np.float32)
 
 
-LIBRARY = Library("skorch", _outlet, distributions=("skorch",))
+LIBRARY = Library("skorch", _outlet)

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 
-from texplainer.models.libraries.library import Library, Outlet
+from texplainer.models.libraries.library import Library, ModelFile, Outlet
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -105,11 +106,22 @@ def _feature_names(model: Any) -> Any:
     return booster.feature_names
 
 
+def _read(path: Path, threads: int) -> Any:
+    from xgboost import Booster
+
+    return Booster({"nthread": threads} if threads else None, model_file=path)
+
+
+def _ask(model: Any) -> None:
+    model.inplace_predict(np.zeros((1, model.num_features())))
+
+
+FILE = ModelFile("xgboost", _read, openings=(b"{",), ask=_ask)
 LIBRARY = Library(
     "xgboost",
     _outlet,
     categories=_categories,
     feature_names=_feature_names,
-    suffixes=(".json", ".ubj"),
-    distributions=("xgboost-cpu", "xgboost"),
+    trees=True,
+    files={".json": FILE, ".ubj": FILE},
 )
