@@ -19,7 +19,7 @@ from texplainer import diagnostics
 from texplainer.background import summary as backgrounds
 from texplainer.categories import detect, level_effects
 from texplainer.errors import ModelError, UndefinedRowsWarning
-from texplainer.explanation.blocks import Assembly, of_predicted_class
+from texplainer.explanation.blocks import RowArrays, of_predicted_class
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import Live
@@ -215,13 +215,13 @@ class TExplainer:
         refused = refused_rows(self.predictor, self.schema.names, rows)
         todo = np.delete(np.arange(len(rows)), list(refused))
         blocks = [todo[i : i + self.block_rows] for i in range(0, len(todo), self.block_rows)]
-        assembly = Assembly(len(rows))
+        filled = RowArrays(len(rows))
         for block in track(blocks, "explaining", progress, [len(b) for b in blocks]):
-            self._keep_going(rows, block, name, assembly, refused)
-        if not assembly.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
+            self._keep_going(rows, block, name, filled, refused)
+        if not filled.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
             raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
         _warn_of(refused, len(rows), 4)
-        explanation = self._result(rows, name, assembly, refused)
+        explanation = self._result(rows, name, filled, refused)
         seconds = round(time.perf_counter() - began, 4)
         live = Live(lambda which, other: self._explained(rows[which], other), np.arange(len(rows)))
         return replace(explanation, settings={**explanation.settings, "seconds": seconds}, live=live)
@@ -252,25 +252,25 @@ class TExplainer:
         return of_predicted_class(arrays) if self.predictor.predicted else arrays
 
     def _keep_going(
-        self, rows: Array, block: np.ndarray, name: str, assembly: Assembly, refused: dict[int, Any]
+        self, rows: Array, block: np.ndarray, name: str, filled: RowArrays, refused: dict[int, Any]
     ) -> None:
         """Explain a block; if the model fails on it, halve it until only the failing rows are left out."""
         try:
-            assembly.put(block, self._explain(rows[block], name))
+            filled.put(block, self._explain(rows[block], name))
         except ModelError as error:
             if len(block) == 1:
                 refused[int(block[0])] = error
                 return
             half = len(block) // 2
-            self._keep_going(rows, block[:half], name, assembly, refused)
-            self._keep_going(rows, block[half:], name, assembly, refused)
+            self._keep_going(rows, block[:half], name, filled, refused)
+            self._keep_going(rows, block[half:], name, filled, refused)
 
-    def _result(self, rows: Array, name: str, assembly: Assembly, refused: dict[int, Any]) -> Explanation:
+    def _result(self, rows: Array, name: str, filled: RowArrays, refused: dict[int, Any]) -> Explanation:
         engine, categories = self._parts_of(name)
         names = ("predicted",) if self.predictor.predicted else self.predictor.output_names
-        if not assembly.arrays:
-            assembly.put(np.arange(0), self._nothing(len(names)))
-        arrays = assembly.arrays
+        if not filled.arrays:
+            filled.put(np.arange(0), self._nothing(len(names)))
+        arrays = filled.arrays
         for i, reason in refused.items():
             arrays["reason"][i] = str(reason)
         base = self.background.base

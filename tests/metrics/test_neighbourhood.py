@@ -60,7 +60,7 @@ def test_a_shortage_is_reported_not_padded():
         return np.where(np.all(rows == alone[0], axis=1), 7, 0)
 
     found = neighbourhood(alone, only_itself, BACKGROUND, PLAIN, neighbours=4)
-    assert found.shortage.tolist() == [4, 0]
+    assert found.counts.tolist() == [0, 4]
     assert np.isnan(found.rows[0]).all()
 
 
@@ -69,7 +69,7 @@ def test_max_distance_is_honoured():
     near = neighbourhood(rows, anywhere, BACKGROUND, PLAIN, neighbours=5, max_distance=0.03)
     assert (near.distance[near.valid] <= 0.03).all()
     none = neighbourhood(rows, anywhere, BACKGROUND, PLAIN, neighbours=5, max_distance=1e-9)
-    assert none.shortage.tolist() == [5, 5]
+    assert none.counts.tolist() == [0, 0]
 
 
 def test_categories_stay_valid_and_flip_as_often_as_told():

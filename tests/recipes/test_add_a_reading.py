@@ -53,6 +53,7 @@ def row(add_file, monkeypatch):
         feature_unit="ten units more",
         level_unit="this level, tenfold",
         category=lambda swap: 10 * swaps.against_average(swap),
+        beside="local",
     )
     monkeypatch.setitem(READINGS, "tenfold", reading)
 
@@ -94,6 +95,7 @@ def test_it_is_drawn_with_its_words_and_stacked_as_shares(explanation):
 def test_it_is_reported(explanation, tmp_path):
     page = explanation.report(tmp_path / "page.html").read_text()
     assert '"name":"tenfold"' in page and "And ten times that?" in page
+    assert '"name":"local"' in page  # the one its row wants beside it
 
 
 def test_the_command_line_knows_it(command, tmp_path, monkeypatch, capsys):

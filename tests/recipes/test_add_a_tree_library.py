@@ -1,4 +1,4 @@
-"""A tree library: one file in gradients/trees/readers/, one line in LOADERS."""
+"""A tree library: one file in gradients/trees/readers/, one line in TREE_READERS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.gradients.trees.readers.table import LOADERS
+from texplainer.gradients.trees.readers.table import TREE_READERS
 
 FILE = '''
 import numpy as np
@@ -43,7 +43,7 @@ class Stumps:
 @pytest.fixture(autouse=True)
 def line(add_file, monkeypatch):
     add_file("texplainer.gradients.trees.readers", "soroban", FILE)
-    monkeypatch.setitem(LOADERS, "soroban.Stumps", ("soroban", "load"))
+    monkeypatch.setitem(TREE_READERS, "soroban.Stumps", ("soroban", "load"))
 
 
 def test_an_ensemble_of_a_new_library_is_differentiated_exactly():

@@ -39,7 +39,7 @@ class Feature:
     frequencies: Array
     positions: Array | None
 
-    def own(self, rows: Array) -> np.ndarray:
+    def own_level(self, rows: Array) -> np.ndarray:
         """Mark each row's own level, (rows, levels)."""
         cells = rows[:, self.column, None]
         return (cells == self.codes) | (np.isnan(cells) & np.isnan(self.codes))
@@ -119,7 +119,7 @@ def swap_effects(
     """
     column = np.concatenate([np.full(len(f.codes), f.column) for f in features])
     code = np.concatenate([f.codes for f in features])
-    own = np.concatenate([f.own(rows) for f in features], axis=1)  # (rows, all levels)
+    own = np.concatenate([f.own_level(rows) for f in features], axis=1)  # (rows, all levels)
     row, at = np.nonzero(~own)
     moved = rows[row]
     moved[np.arange(len(row)), column[at]] = code[at]
@@ -139,7 +139,7 @@ def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap
     places = np.nan_to_num(positions)
     mean = (known * places).sum(axis=1, keepdims=True) / total
     spread = np.sqrt((known * (places - mean) ** 2).sum(axis=1, keepdims=True) / total)
-    return Swap(delta, weights, feature.own(rows), level_slopes(delta, positions, own), spread)
+    return Swap(delta, weights, feature.own_level(rows), level_slopes(delta, positions, own), spread)
 
 
 def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:
@@ -162,7 +162,7 @@ def conditional(
     out = []
     for f in features:
         nearest = np.argsort(total - parts[f.column], axis=1, kind="stable")[:, :count]
-        out.append(f.own(background)[nearest].mean(axis=1))
+        out.append(f.own_level(background)[nearest].mean(axis=1))
     return out
 
 

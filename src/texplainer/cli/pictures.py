@@ -33,13 +33,11 @@ def explain_pictures(model: str, data: Sequence[str], out: str | None, arguments
     paths = picture_paths(data)
     consent = models.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
     loaded = models.load_model(model, consent)
-    chosen = {name: arguments[name] for name in ("scale", "engine", "smoothing") if arguments[name] != "auto"}
+    auto = ("scale", "engine", "smoothing", "attribution")
+    chosen = {name: arguments[name] for name in auto if arguments[name] != "auto"}
     chosen |= {name: arguments[name] for name in ("output", "batch_rows") if arguments[name] is not None}
-    reading = "local" if arguments["attribution"] == "auto" else arguments["attribution"]
     shape = shape_of(loaded)
-    explainer = ImageExplainer(
-        loaded, channels="first" if shape.channels_first else "last", attribution=reading, **chosen
-    )
+    explainer = ImageExplainer(loaded, channels="first" if shape.channels_first else "last", **chosen)
     explanation = explainer(load_pictures(paths, shape))
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from texplainer.datasets import further, real, synthetic
-from texplainer.datasets.bundled import NAMES as BUNDLED
-from texplainer.datasets.bundled import bundled
+from texplainer.datasets.bundled import BUNDLED, bundled
 from texplainer.datasets.dataset import SPLIT_SEED, Dataset, Scaler, Table, prepare
 from texplainer.datasets.store import ChecksumError, DatasetUnavailable, cache_folder, state
 from texplainer.errors import InputError

@@ -8,7 +8,7 @@ import numpy as np
 
 from texplainer.datasets.dataset import Table
 
-NAMES = ("iris", "wine", "breast_cancer", "digits", "diabetes")
+BUNDLED = ("iris", "wine", "breast_cancer", "digits", "diabetes")
 
 
 def bundled(name: str) -> Table:

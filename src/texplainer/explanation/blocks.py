@@ -16,7 +16,7 @@ from texplainer.explanation.axes import axes_of
 NARROW = ("step", "taylor_residual", "boundary")  # a bound must not underflow, so it stays wide
 
 
-class Assembly:
+class RowArrays:
     """The arrays of all rows, filled block by block."""
 
     def __init__(self, rows: int) -> None:
@@ -27,9 +27,9 @@ class Assembly:
         """Write the arrays of some rows, given by their indices."""
         made: dict[int, str] = {}
         for name, array in arrays.items():
-            twin = made.setdefault(id(array), name)
-            if twin != name and self.arrays.get(name, self.arrays[twin]) is self.arrays[twin]:
-                self.arrays[name] = self.arrays[twin]
+            same = made.setdefault(id(array), name)
+            if same != name and self.arrays.get(name, self.arrays[same]) is self.arrays[same]:
+                self.arrays[name] = self.arrays[same]
                 continue
             if name not in self.arrays:
                 self.arrays[name] = self._blank(name, array)

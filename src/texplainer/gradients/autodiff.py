@@ -1,6 +1,6 @@
 """Exact gradients by the automatic differentiation of torch, JAX and Keras 3.
 
-Each library contributes the map of the network's raw outputs (`LIBRARIES`): a forward pass, and a
+Each library contributes the map of the network's raw outputs (`RAW_MAPS`): a forward pass, and a
 pullback that is the library's own reverse pass, one per explained output. The link to probabilities
 or margins is shared (`links`). A model is left as it was found: its training mode, its parameters'
 gradients and the library's random state do not change; its float width and device are kept.
@@ -32,7 +32,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     library = predictor.kind
     if library == "callable" and uses_jax(predictor.model):
         library = "jax"
-    if library not in LIBRARIES:
+    if library not in RAW_MAPS:
         raise Unsupported(f"a {type(predictor.model).__name__} is no torch, JAX or Keras model.")
     if predictor.schema.encoded:
         raise Unsupported("categorical columns reach the model as something else than numbers.")
@@ -42,7 +42,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
 
         model, found = without_ending(model)
         ending = "" if found else ending
-    raw, how = LIBRARIES[library](model, predictor.dtype)
+    raw, how = RAW_MAPS[library](model, predictor.dtype)
     linked = compose(raw, _link(predictor.scale, _columns(raw, background), ending))
     narrow = 8 if predictor.unit < 1e-10 else 4
     block = min(BLOCK, settings.batch_rows)  # no more rows at once than the user allows
@@ -166,7 +166,7 @@ def uses_jax(function: Any) -> bool:
     return any(getattr(value, "__name__", "").split(".")[0] == "jax" for value in named)
 
 
-LIBRARIES: dict[str, Callable[[Any, np.dtype], tuple[Map, str]]] = {
+RAW_MAPS: dict[str, Callable[[Any, np.dtype], tuple[Map, str]]] = {
     "torch": _torch,
     "jax": _jax,
     "keras": _keras,

@@ -132,10 +132,6 @@ class ImageExplainer:
         parts = zip(pictures.pixels, absent, cut, strict=True)
         return [Scene(image, base, own, pictures.layout, pictures.tensors) for image, base, own in parts]
 
-    def explainer_of(self, scene: Scene) -> TExplainer:
-        """The tabular explainer of one image's segments."""
-        return self._prepared(scene, self.attribution)[0]
-
     def predictor_of(self, scene: Scene, scale: str = "") -> Predictor:
         """One image as a function of its segments' presence: the explained output.
 

@@ -70,5 +70,5 @@ def _against_levels(place: Place, pair: tuple[Feature, Feature], weights: tuple[
     at = at.reshape(len(place.rows), len(one.codes), len(two.codes), -1)
     at[..., one.column], at[..., two.column] = one.codes[:, None], two.codes
     both = predict_points(place.predictor, at)  # (rows, levels, levels, outputs)
-    own_one, own_two = one.own(place.rows).astype(float), two.own(place.rows).astype(float)
+    own_one, own_two = one.own_level(place.rows).astype(float), two.own_level(place.rows).astype(float)
     return np.einsum("rc,rd,rcdo->ro", own_one - weights[0], own_two - weights[1], both)

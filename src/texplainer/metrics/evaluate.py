@@ -195,7 +195,7 @@ def gather_scores(
         common.features.names,
         tuple(own.name for own in subjects if own.control or getattr(own.explain, "control", False)),
         notes,
-        common.hood.valid.sum(axis=1) if drawn else np.full(rows, common.settings.neighbours),
+        common.hood.counts if drawn else np.full(rows, common.settings.neighbours),
         np.array([own.seconds for own in subjects]),
         np.array([own.cost for own in subjects]),
         {

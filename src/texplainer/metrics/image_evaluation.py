@@ -90,7 +90,7 @@ def _one(
             measure_all(ExplainerEvidence(name, over, noised, control), near, found, notes)
         subjects.append(own)
     whole = gather_scores(presences, subjects, chosen, found, collapsed(notes, len(subjects)), 0.0)
-    drawn = noised.hood.valid.sum(axis=1) if near else whole.neighbours
+    drawn = noised.hood.counts if near else whole.neighbours
     return replace(whole, neighbours=drawn)
 
 

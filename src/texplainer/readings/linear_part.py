@@ -34,14 +34,14 @@ class LinearPart:
         out = self._away(rows)[:, :, None] * self.slopes
         for feature, effects, _ in self.levels:
             centred = effects - feature.frequencies @ effects
-            out[:, feature.column] = feature.own(rows).astype(float) @ centred
+            out[:, feature.column] = feature.own_level(rows).astype(float) @ centred
         return out
 
     def slack(self, rows: Array, weights: Array) -> Array:
         """The deviation of its weighted mean over the rows, for slopes differ, (features, outputs)."""
         out = np.abs(weights @ self._away(rows))[:, None] * self.deviation
         for feature, _, deviation in self.levels:
-            missed = np.abs(weights @ feature.own(rows).astype(float) - feature.frequencies)
+            missed = np.abs(weights @ feature.own_level(rows).astype(float) - feature.frequencies)
             out[feature.column] = missed @ deviation
         return out
 

@@ -81,6 +81,8 @@ class Reading:
         itself takes categories along.
     neighbourhood
         Whether it reads slopes averaged over a neighbourhood, so that its width matters.
+    beside
+        The reading a report shows with it.
     """
 
     question: str
@@ -94,3 +96,4 @@ class Reading:
     level_unit: str
     category: Callable[[Swap], Array] | None
     neighbourhood: bool = False
+    beside: str = "shares"

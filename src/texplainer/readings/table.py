@@ -38,6 +38,7 @@ READINGS: dict[str, Reading] = {
         feature_unit="share of the prediction",
         level_unit="share of the prediction",
         category=None,
+        beside="local",
     ),
     "effect": Reading(
         question="How much hangs on this feature's value?",
@@ -96,6 +97,11 @@ def axis_words(name: str, what: str, scale: str, *, level: bool = False) -> str:
     reading = READINGS.get(name)
     words = f"{name} of {{what}}" if reading is None else reading.level_axis if level else reading.axis
     return words.replace("{what}", f"the {what}" if scale in _QUANTITIES else what)
+
+
+def shown_beside(name: str) -> str:
+    """The reading a report shows with another."""
+    return READINGS[name].beside if name in READINGS else Reading.beside
 
 
 def adds_up(name: str) -> bool:

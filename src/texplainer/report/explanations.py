@@ -22,7 +22,6 @@ from texplainer.support import hashing
 
 BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 MB
 EMPTY = (None, "", [], ())
-BESIDE = {"shares": "local"}  # reading -> the one shown with it; "shares" with all others
 
 
 def payload(explanation: Explanation) -> dict[str, Any]:
@@ -67,13 +66,13 @@ def with_sibling(explanation: Explanation) -> list[Explanation]:
         return [explanation]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an undefined row says so in its verdict
-        other = explanation.sibling(BESIDE.get(explanation.attribution, "shares"))
+        other = explanation.sibling(table.shown_beside(explanation.attribution))
     return sorted([explanation, other], key=lambda one: table.adds_up(one.attribution))
 
 
 def how_to_get_the_other(explanation: Explanation) -> str:
     """What a page says that has one reading only."""
-    other = BESIDE.get(explanation.attribution, "shares")
+    other = table.shown_beside(explanation.attribution)
     question = table.READINGS[other].question
     return f"Not in this explanation: “{question}” Compute it with explainer(X, attribution='{other}')."
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from texplainer.gradients.trees.ensemble import LEAF, LOWER, MISSING_LEFT, TWIN, UPPER
+from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, LOWER, MISSING_LEFT, UPPER
 from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.split import split_between, split_free, split_once, take_default
 from texplainer.gradients.trees.vectors import WIDTH, any_positive, load_vector, splat, store
@@ -130,11 +130,11 @@ def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
 _SPLITS = (split_free, split_once, split_between)
 
 
-def _twin(split):
-    """Compile `twin` for one kind of split (a function handed over at run time could not be cached)."""
+def _leaf_pair(split):
+    """Compile `leaf_pair` for one kind of split (a function handed over at run time could not be cached)."""
 
     @njit(error_model="numpy")
-    def twin(block, soft, leaves, places):
+    def leaf_pair(block, soft, leaves, places):
         """A node whose children are leaves: split, add to the slopes and return, all at once."""
         threshold, lower, upper, inverse, nans, default = soft
         low, high, rise = leaves
@@ -149,7 +149,7 @@ def _twin(split):
             store(at, bends + lane, load_vector(at, bends + lane) + weight * (mirror * bend) * rise)
             store(at, done + lane, left * low + right * high)
 
-    return twin
+    return leaf_pair
 
 
 def _open(split):
@@ -182,7 +182,7 @@ def _open(split):
     return open_node
 
 
-_twin_free, _twin_once, _twin_between = map(_twin, _SPLITS)
+_leaf_pair_free, _leaf_pair_once, _leaf_pair_between = map(_leaf_pair, _SPLITS)
 _open_free, _open_once, _open_between = map(_open, _SPLITS)
 
 
@@ -265,7 +265,7 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
                     default = 1.0 if swap != (kind & MISSING_LEFT != 0) else 0.0
                     mirror = -1.0 if swap else 1.0
                     soft = (threshold, lower, upper, inverse, nans, default)
-                    if many is None and kind & TWIN:
+                    if many is None and kind & LEAF_PAIR:
                         slopes = slopes_at + (column * outputs + output) * block
                         low, high = (
                             plan.value[plan.right[node + _U(1)], 0],
@@ -274,11 +274,11 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
                         leaves = (high, low, high - low) if swap else (low, high, high - low)
                         places = (at, column * block, mass, slopes, slopes + apart, done, mirror)
                         if bounds == 0:
-                            _twin_free(block, soft, leaves, places)
+                            _leaf_pair_free(block, soft, leaves, places)
                         elif bounds == LOWER | UPPER:
-                            _twin_between(block, soft, leaves, places)
+                            _leaf_pair_between(block, soft, leaves, places)
                         else:
-                            _twin_once(block, soft, leaves, places)
+                            _leaf_pair_once(block, soft, leaves, places)
                     else:
                         frame = frames_at + _U(4) * depth * block
                         below = masses_at + _U(2) * (depth + _U(1)) * block

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, TWIN
+from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
 from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.spans import LANES, cross_leaves, fill_double, join_spans, part_spans
 
@@ -239,7 +239,7 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
                             continue
                         code = codes_at + (left * columns + column) * _U(4) * single
                         span = spans_at + (depth * _U(4) + side * _U(2)) * single
-                        if many is None and kind & TWIN:
+                        if many is None and kind & LEAF_PAIR:
                             share = shares_at + (column * outputs + output) * double
                             small = plan.value[plan.right[node + _U(1)], 0]
                             large = plan.value[plan.right[node + _U(2)], 0]

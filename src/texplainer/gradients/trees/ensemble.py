@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LEAF, TWIN, LOWER, UPPER, MISSING_LEFT = (
+LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT = (
     1,
     2,
     4,
     8,
     16,
-)  # bits of TreeEnsemble.kind; TWIN: both children are leaves
+)  # bits of TreeEnsemble.kind; LEAF_PAIR: both children are leaves
 MAX_NODES = 30_000_000  # about 1.2 GB of node arrays
 EDGE, FAR = (
     0.9e308,
@@ -77,7 +77,7 @@ class TreeEnsemble:
     categories : for each virtual column its feature and the category codes that go left.
     """
 
-    kind: NDArray[np.uint8]  # (nodes,) bits LEAF, TWIN, LOWER, UPPER, MISSING_LEFT
+    kind: NDArray[np.uint8]  # (nodes,) bits LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT
     column: NDArray[np.uint64]  # (nodes,)
     threshold: Floats  # (nodes,)
     lower: Floats  # (nodes,) tightest ancestor bounds on the node's own column
@@ -168,7 +168,7 @@ def _nodes(trees: Sequence[Tree], features: int, columns: int) -> dict[str, Any]
     followed = np.append(leaf, [False, False])
     flags = {
         LEAF: leaf,
-        TWIN: ~leaf & followed[1:-1] & followed[2:],
+        LEAF_PAIR: ~leaf & followed[1:-1] & followed[2:],
         LOWER: np.isfinite(lower),
         UPPER: np.isfinite(upper),
         MISSING_LEFT: joined("missing_left", np.bool_)[order],

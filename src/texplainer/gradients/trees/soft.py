@@ -22,7 +22,7 @@ from texplainer.gradients.trees.layout import coherent_order, subtree_ends
 Execution = Callable[..., None]
 EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
 WORTH = 2e7  # rows times nodes from which the vector execution is worth being compiled
-LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `tree_ensemble.finite_threshold`
+LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `ensemble.finite_threshold`
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ def with_half_widths(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
         depth=np.uint64(ensemble.depth),
         block=np.uint64(BLOCK),
     )
-    return Smoothed(ensemble, np.asarray(widths, dtype=np.float64), plan, ranks, work(plan) * plan.inverse)
+    return Smoothed(
+        ensemble, np.asarray(widths, dtype=np.float64), plan, ranks, nodes_below(plan) * plan.inverse
+    )
 
 
 def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threads: int | None) -> None:
@@ -126,7 +128,7 @@ def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threa
     return None
 
 
-def work(plan: KernelArrays) -> Floats:
+def nodes_below(plan: KernelArrays) -> Floats:
     """For each column the nodes below its splits, summed: what there is to skip."""
     leaf = (plan.kind & LEAF) != 0
     end = subtree_ends(plan.right, leaf, plan.roots)

@@ -35,9 +35,9 @@ class Neighbourhood:
     distance: Array
 
     @property
-    def shortage(self) -> NDArray[np.int_]:
-        """How many neighbours each row lacks."""
-        return self.valid.shape[1] - self.valid.sum(axis=1)
+    def counts(self) -> NDArray[np.int_]:
+        """How many neighbours each row has."""
+        return self.valid.sum(axis=1)
 
 
 def comparable(rows: Array) -> Array:

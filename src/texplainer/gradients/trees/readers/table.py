@@ -1,4 +1,4 @@
-"""Which loader reads which model: a table by the name of a type's library and class."""
+"""Which reader takes which model: a table by the name of a type's library and class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from texplainer.errors import Unsupported
 from texplainer.gradients.trees.ensemble import TreeEnsemble
 
 #: library and class (of the model or one of its bases) -> module and function
-LOADERS = {
+TREE_READERS = {
     "xgboost.Booster": ("xgboost", "load"),
     "xgboost.XGBModel": ("xgboost", "load"),
     "lightgbm.Booster": ("lightgbm", "load"),
@@ -40,9 +40,9 @@ def load(model: Any) -> TreeEnsemble:
 
 
 def find(model: Any) -> tuple[str, str] | None:
-    """Look up the loader of a model by its own type and its bases."""
+    """Look up the reader of a model by its own type and its bases."""
     for base in type(model).__mro__:
-        entry = LOADERS.get(f"{base.__module__.split('.')[0]}.{base.__name__}")
+        entry = TREE_READERS.get(f"{base.__module__.split('.')[0]}.{base.__name__}")
         if entry is not None:
             return entry
     return None
