@@ -11,7 +11,6 @@ import glob
 import gzip
 import hashlib
 import os
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from texplainer.datasets.dataset import Array, table_digest
+from texplainer.support import progress
 
 Content = tuple[Mapping[str, Array], Array]  # columns, target
 BLOCK = 1 << 16
@@ -128,21 +128,14 @@ def download_to(path: Path, source: Source) -> None:
 
 def fetch_bytes(url: str, label: str) -> bytes:
     """Fetch the bytes behind an address, with a progress bar when a terminal is watching."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     request = urllib.request.Request(url, headers={"User-Agent": "texplainer"})
-    with (
-        urllib.request.urlopen(request, timeout=TIMEOUT) as response,
-        Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress,
-    ):
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
         length = response.headers.get("Content-Length")
-        task = progress.add_task(f"downloading {label}", total=int(length) if length else None)
-        blocks: list[bytes] = []
-        while block := response.read(BLOCK):
-            blocks.append(block)
-            progress.advance(task, len(block))
+        with progress.counting_bytes(f"downloading {label}", int(length) if length else None) as tell:
+            blocks: list[bytes] = []
+            while block := response.read(BLOCK):
+                blocks.append(block)
+                tell(len(block))
     data = b"".join(blocks)
     if length and len(data) != int(length):
         raise OSError(f"the connection closed after {len(data):,} of {int(length):,} bytes")

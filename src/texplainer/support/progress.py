@@ -1,4 +1,4 @@
-"""Progress where a person is watching, silence elsewhere: over tasks, over rows, or of unknown length."""
+"""Progress where a person is watching, silence elsewhere: over tasks, rows, bytes, or of unknown length."""
 
 from __future__ import annotations
 
@@ -42,6 +42,17 @@ def telling(progress: bool | Tell | None, done: int, total: int) -> Iterator[Tel
 def waiting(words: str) -> AbstractContextManager[Any]:
     """A spinner while something without a measure takes its time."""
     return _console().status(words) if watched() else nullcontext()
+
+
+@contextlib.contextmanager
+def counting_bytes(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function to call with the number of bytes that came; None in all: nobody knows how many."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=_console(), disable=not watched()) as shown:
+        bar = shown.add_task(words, total=total)
+        yield lambda count: shown.advance(bar, count)
 
 
 def _console() -> Any:
