@@ -68,26 +68,34 @@ def falling(path: Path) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def leaving(path: Path) -> None:
+    os._exit(3)  # as a library in machine code may
+
+
 @pytest.mark.parametrize(
-    ("ask", "words"), [(hungry, "ask for over"), (sleepy, "busy for over"), (falling, "crash .signal 11")]
+    ("ask", "words"),
+    [
+        (hungry, "ask for over"),
+        (sleepy, "busy for over"),
+        (falling, "crash .signal 11"),
+        (leaving, "end its process .exit code 3"),
+    ],
 )
 def test_a_file_that_is_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask, words) -> None:  # fmt: skip
     (tmp_path / "model.x").write_bytes(b"x")
-    monkeypatch.setattr(trial, "FREE_BYTES", 2**28 + _used())
-    monkeypatch.setattr(trial, "TRIAL_SECONDS", {"fork": 1, "spawn": 0})
+    monkeypatch.setattr(trial, "FREE_BYTES", 2**28)
+    monkeypatch.setattr(trial, "TRIAL_SECONDS", {"fork": 1, "fresh": 0})
     monkeypatch.setattr(trial.threading, "active_count", lambda: 1)
     with pytest.raises(InputError, match=words):
         trial.try_in_child(tmp_path / "model.x", "x", ask)
 
 
-def _used() -> int:
-    """What the limit counts already: this process's own data."""
-    found = re.search(r"VmData:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) * 1024 if found else 2**30
-
-
-def test_a_booster_that_claims_a_hundred_million_features_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forks", [True, False])
+def test_a_booster_that_claims_a_hundred_million_features_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: bool
+) -> None:
     pytest.importorskip("xgboost")
+    monkeypatch.setattr(trial, "_may_fork", lambda: forks)
     model_shelf.xgboost(tmp_path)
     whole = (tmp_path / "model.json").read_bytes()
     forged = re.sub(rb'"num_feature":"4"', b'"num_feature":"2147483647"', whole)
@@ -95,3 +103,70 @@ def test_a_booster_that_claims_a_hundred_million_features_is_refused(tmp_path: P
     (tmp_path / "forged.json").write_bytes(forged)
     with pytest.raises(InputError, match="damaged"):
         models.load_model(tmp_path / "forged.json")
+
+
+def run_script(folder: Path, text: str, **environment: str) -> str:
+    """What a user's script prints, without a guard of its main part."""
+    (folder / "script.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+AFTER_TRAINING = """
+import sys, time
+import lightgbm
+import numpy as np
+from texplainer.files import models
+print("begun")
+X = np.random.default_rng(0).normal(size=(3000, 5))
+lightgbm.train({"num_threads": 2, "verbose": -1}, lightgbm.Dataset(X, X[:, 0]), 5)
+began = time.monotonic()
+models.load_model("model.txt")
+print(time.monotonic() - began)
+"""
+
+
+def test_a_booster_is_tried_at_once_after_training_with_threads(tmp_path: Path) -> None:
+    """OpenMP's threads do not come along in a fork: the child waited for them, and 5 s were lost per load."""
+    pytest.importorskip("lightgbm")
+    model_shelf.lightgbm(tmp_path)
+    found = run_script(tmp_path, AFTER_TRAINING, OMP_NUM_THREADS="2").split()
+    assert float(found[-1]) < 4
+
+
+IN_A_THREAD = """
+import threading
+from texplainer.files import models
+print("begun")
+done = []
+thread = threading.Thread(target=lambda: done.append(models.load_model("model.txt")))
+thread.start()
+thread.join()
+print(len(done))
+"""
+IN_A_POOL = """
+import multiprocessing
+from texplainer.files import models
+print("begun")
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    print(len(pool.map(models.named_columns, pool.map(models.load_model, ["model.txt"]))))
+"""
+BESIDE_A_LARGE_TABLE = """
+import numpy as np
+from texplainer.files import models
+print("begun")
+table = np.zeros(4 * 10**8)  # 3.2 GB that nobody has touched
+models.load_model("model.txt")
+print(1)
+"""
+
+
+@pytest.mark.parametrize("script", [IN_A_THREAD, IN_A_POOL, BESIDE_A_LARGE_TABLE])
+def test_a_sound_model_is_read_wherever_it_is_asked_for(tmp_path: Path, script: str) -> None:
+    """A child of multiprocessing's ran the script again, was not allowed in pools; a large parent was too much."""
+    pytest.importorskip("lightgbm")
+    model_shelf.lightgbm(tmp_path)
+    assert run_script(tmp_path, script).split() == ["begun", "1"]

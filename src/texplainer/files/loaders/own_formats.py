@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def load_own_format(path: Path) -> Any:
     if suffix in BEFORE:
         BEFORE[suffix](path)
     import_module(file.package)  # a forked child then has it
-    try_in_child(path, library.name, partial(_read_and_ask, suffix))
+    try_in_child(path, library.name, _read_and_ask, suffix)
     return _read(path, suffix, threads=0)
 
 
