@@ -48,7 +48,7 @@ def verify_folder(
         explainer = packing.unpacked_explainer(job.explainer, header["plan"]["batch_rows"])
         source = open_source(job.table, explainer.schema.inner or explainer.schema, Path(copy))
         layout = driver.shard_columns(explainer)
-        failures += _false_header(header, explainer, source, layout, tolerance)
+        failures += _false_header(header, explainer, source, layout, ledger)
         block = plan.BLOCKS[explainer.engine.exact]
         again = ShardJob(explainer, source, str(folder), layout, block, 0, {})
         planned = plan.cut_shards(source.rows, plan.checked_rows(header["plan"]["shard_rows"], block))
@@ -85,11 +85,15 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[int, ShardRecord]]:
 
 
 def _false_header(
-    header: Mapping[str, Any], explainer: Any, source: Any, layout: shards.ShardColumns, tolerance: float
+    header: Mapping[str, Any],
+    explainer: Any,
+    source: Any,
+    layout: shards.ShardColumns,
+    ledger: verify.Ledger,
 ) -> list[str]:
     truth = driver.claims(explainer, layout)
     said = {name: value for name, value in header.items() if name not in LAST}
-    words = verify.false_claims(said, truth, tolerance)
+    words = ledger.compare_claims(said, truth)
     planned = header["plan"]
     block = plan.BLOCKS[explainer.engine.exact]
     if planned.get("block") != block or planned["rows"] != source.rows or planned["shard_rows"] % block:

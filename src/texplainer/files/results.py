@@ -76,7 +76,7 @@ def open_result(path: Any) -> tuple[dict[str, Any], Iterator[dict[str, np.ndarra
     blocks = _told(path, result_format(path).blocks(path))
     header = next(blocks)
     check_header(path, header)
-    return header, _not_empty(path, blocks)
+    return header, _whole(path, blocks)
 
 
 def _told(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
@@ -88,10 +88,13 @@ def _told(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
         raise InputError(f"{path} is no saved explanation, or is damaged ({first_line(error)}).") from error
 
 
-def _not_empty(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
+def _whole(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
+    """The blocks, each with its values, at least one."""
     empty = True
     for block in blocks:
         empty = False
+        if "values" not in block:
+            raise InputError(f"{path} has no array 'values', but {', '.join(block)}; it is damaged.")
         yield block
     if empty:
         raise InputError(f"{path} has no rows; it is damaged.")

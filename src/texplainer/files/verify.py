@@ -41,6 +41,8 @@ class Verification:
         What differs without harm: library versions, float facts; and who signed.
     differing
         Array -> how many of the checked rows it is different in.
+    near
+        Entries of the header that are within tolerance of the recomputed ones, not equal to them.
     """
 
     rows: np.ndarray
@@ -50,6 +52,7 @@ class Verification:
     failures: tuple[str, ...]
     notes: tuple[str, ...]
     differing: Mapping[str, int] = field(default_factory=dict)
+    near: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -58,10 +61,10 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """The word for the whole result: that of its worst row, or "different" after a failure."""
+        """The word for the whole result: that of its worst row or entry, or "different" after a failure."""
         if self.failures or self.counts[DIFFERENT]:
             return DIFFERENT
-        return WITHIN if self.counts[WITHIN] else IDENTICAL
+        return WITHIN if self.counts[WITHIN] or self.near else IDENTICAL
 
 
 def verify_result(
@@ -92,7 +95,7 @@ def verify_result(
     if total != job.table.rows:
         failures.append(f"the result has {total} rows, the data {job.table.rows}")
     if ledger.first is not None:
-        failures += false_claims(header, results.describe(ledger.first, digests), tolerance)
+        failures += ledger.compare_claims(header, results.describe(ledger.first, digests))
         failures += false_fingerprints(header, ledger.first, digests)
     return ledger.close(failures, (words, *differing_environment(header["record"])))
 
@@ -161,22 +164,6 @@ def differing_environment(recorded: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def false_claims(header: Mapping[str, Any], truth: Mapping[str, Any], tolerance: float) -> list[str]:
-    """The entries of a header that are not what the explanation says of itself."""
-    truth = hashing.json_round_trip(truth)
-    words = []
-    for name, new in truth.items():
-        old = header.get(name)
-        if name == "settings":  # fingerprints are compared apart
-            old, new = ({k: v for k, v in s.items() if k != "fingerprints"} for s in (old or {}, new))
-        if not near_numbers(old, new, tolerance):
-            words.append(f"the header says {_short(old)} for {name}; it is {_short(new)}")
-    known = {*truth, "format", "version", "record", "layout", "sha256", "signature"}
-    return words + [
-        f"the header has an entry {name!r} that no result has" for name in header if name not in known
-    ]
-
-
 def false_fingerprints(header: Mapping[str, Any], first: Any, digests: Mapping[str, str]) -> list[str]:
     """Fingerprints of predictions and background that are not those recomputed, on the same machine."""
     if differing_environment(header["record"]):  # other libraries may round otherwise
@@ -206,6 +193,24 @@ class Ledger:
         self.verdicts: list[np.ndarray] = []
         self.gaps: list[np.ndarray] = []
         self.differing: dict[str, int] = {}
+        self.near: list[str] = []
+
+    def compare_claims(self, header: Mapping[str, Any], truth: Mapping[str, Any]) -> list[str]:
+        """The entries of a header that are not what the explanation says of itself."""
+        truth = hashing.json_round_trip(truth)
+        words = []
+        for name, new in truth.items():
+            old = header.get(name)
+            if name == "settings":  # fingerprints are compared apart
+                old, new = ({k: v for k, v in s.items() if k != "fingerprints"} for s in (old or {}, new))
+            if not near_numbers(old, new, self.tolerance):
+                words.append(f"the header says {_short(old)} for {name}; it is {_short(new)}")
+            elif not near_numbers(old, new, 0.0):
+                self.near.append(name)
+        known = {*truth, "format", "version", "record", "layout", "sha256", "signature"}
+        return words + [
+            f"the header has an entry {name!r} that no result has" for name in header if name not in known
+        ]
 
     def add(self, start: int, saved: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray]) -> None:
         """Compare some rows."""
@@ -222,8 +227,9 @@ class Ledger:
         parts = (self.numbers, self.verdicts, self.gaps)
         found = [np.concatenate(part) if part else empty for part, empty in zip(parts, nothing, strict=True)]
         numbers, verdicts, gaps = found
+        notes = (*notes, *(f"the header's {name} is within tolerance only" for name in self.near))
         return Verification(
-            numbers, verdicts, gaps, self.total, tuple(failures), tuple(notes), self.differing
+            numbers, verdicts, gaps, self.total, tuple(failures), notes, self.differing, tuple(self.near)
         )
 
 
