@@ -144,6 +144,7 @@ def _read_all(folder: Path, name: str, places: list[tuple[int, int]]) -> list[Ou
         except EOFError:
             pass
         if found < len(batch):
+            child.join(1)  # its end of the pipe is closed a moment before it is gone
             outcomes.append("hung" if child.is_alive() else "crashed")
         child.kill()
         child.join()
@@ -164,7 +165,7 @@ def _read_batch(folder: Path, name: str, places: list[tuple[int, int]], tell: An
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    threadpool_limits(1)  # threads of OpenMP's that only the parent has must not be waited for
+    threadpool_limits(1)
     whole = (folder / name).read_bytes()
     read, truth = _reader(folder, name)
     with tempfile.TemporaryDirectory() as place:
