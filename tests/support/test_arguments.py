@@ -22,6 +22,7 @@ WRONG = [
     ("category_neighbours", 1.5, "a whole number of rows"),
     ("feature_names", 5, "one name per column"),
     ("feature_names", "abc", "one name per column"),
+    ("feature_names", [], "one name per column"),
     ("training", 5, r"\(X, y\)"),
     ("validation", 5, r"\(X, y\)"),
     ("bounds", (np.nan, np.nan), "limits that are numbers"),
@@ -37,6 +38,32 @@ WRONG = [
 def test_wrong_arguments_are_refused_in_words(name, value, expected):
     with pytest.raises(InputError, match=f"^{name}=.* is no value for it; expected .*{expected}"):
         tx.TExplainer(MODEL, X, **{name: value})
+
+
+def test_long_values_are_named_by_their_type():
+    with pytest.raises(InputError, match=r"^training=a ndarray is no value for it; expected \(X, y\)"):
+        tx.TExplainer(MODEL, X, training=X)
+
+
+@pytest.mark.parametrize("name", ["training", "validation"])
+def test_labels_of_other_rows_are_refused_by_every_engine(name):
+    with pytest.raises(InputError, match=f"{name} has 50 rows and 3 labels; expected as many"):
+        tx.TExplainer(MODEL, X, **{name: (X, [0, 1, 1])})
+
+
+def test_an_output_is_named_once():
+    with pytest.raises(InputError, match=r"output=\[0, 0\] names an output twice"):
+        tx.TExplainer(MODEL, X, output=[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "words"),
+    [("x0", KeyError, r"rows have numbers. For a feature write explanation\[:, 'x0'\]"),
+     (1.5, IndexError, "the index 1.5 is none; expected whole numbers")],
+)  # fmt: skip
+def test_a_wrong_index_of_an_explanation_says_what_is_expected(key, error, words):
+    with pytest.raises(error, match=words):
+        tx.TExplainer(MODEL, X)(X[:3])[key]
 
 
 EVALUATION = [

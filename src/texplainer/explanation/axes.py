@@ -49,9 +49,13 @@ def axes_of(name: str, array: np.ndarray) -> str:
 def position(key: Any, names: Sequence[str], size: int) -> Any:
     """An index of one axis: names become positions, single numbers are checked."""
     if isinstance(key, str):
+        if not names:
+            raise KeyError(
+                f"{key!r} is no row: rows have numbers. For a feature write explanation[:, {key!r}]."
+            )
         if key not in names:
             known = ", ".join(names[:12]) + (f", ... {len(names) - 12} more" if len(names) > 12 else "")
-            raise KeyError(f"{key!r} is not one of {known or 'any names of this axis'}.{meant(key, names)}")
+            raise KeyError(f"{key!r} is not one of {known}.{meant(key, names)}")
         return names.index(key)
     if isinstance(key, slice):
         return key
@@ -61,7 +65,10 @@ def position(key: Any, names: Sequence[str], size: int) -> Any:
         return int(key) % size
     if isinstance(key, (list, tuple)) and all(isinstance(k, str) for k in key):
         return np.array([position(k, names, size) for k in key], dtype=int)
-    return np.asarray(key)
+    keys = np.asarray(key)
+    if keys.size and keys.dtype.kind not in "iub":
+        raise IndexError(f"the index {key!r} is none; expected whole numbers, a slice, a mask or names")
+    return keys.astype(int) if not keys.size else keys
 
 
 def names_left(names: tuple[str, ...], pick: Any) -> tuple[str, ...]:

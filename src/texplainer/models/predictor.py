@@ -19,6 +19,7 @@ import numpy as np
 from texplainer.errors import InputError, ModelError, ModelWarning
 from texplainer.models.libraries import outlet_of, unwrapped
 from texplainer.models.scales import numbered
+from texplainer.support.names import told
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
@@ -94,7 +95,8 @@ def adapt(
         raise InputError(f"scale={scale!r} is unknown; expected one of {', '.join(SCALES)}.")
     model, own_scale = unwrapped(model)
     outlet = outlet_of(model, schema)
-    chosen = (own_scale or outlet.default) if scale == "auto" else scale
+    natural = own_scale if own_scale and own_scale in outlet.scales else outlet.default
+    chosen = natural if scale == "auto" else scale
     if chosen not in outlet.scales:
         raise InputError(
             f"scale={scale!r} is not available for a {type(model).__name__}; it offers "
@@ -175,11 +177,18 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
     of an array the model keeps.
     """
     try:
-        raw = np.array(call(table))
+        answer = call(table)
     except (Exception, SystemExit) as error:
         raise ModelError(
-            f"the model failed on {rows} rows with {type(error).__name__}: {error}. "
+            f"the model failed on {rows} rows with {type(error).__name__}: {str(error).rstrip('.')}. "
             "Check that it is fitted and that the table is the one it expects."
+        ) from error
+    try:
+        raw = np.array(answer.detach().cpu().numpy() if hasattr(answer, "detach") else answer)
+    except Exception as error:
+        raise ModelError(
+            f"the model returned {told(answer)}, which is no array ({type(error).__name__}: {error}); "
+            f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that gives one prediction per row."
         ) from error
     if raw.ndim == 1:
         raw = raw[:, None]
@@ -203,7 +212,10 @@ def _choose(output: Any, names: tuple[str, ...], labels: Mapping[Any, int], task
     if isinstance(output, str) and output == "all":
         return every
     if isinstance(output, (list, tuple)):
-        return tuple(i for one in output for i in _choose(one, names, labels, task))
+        found = tuple(i for one in output for i in _choose(one, names, labels, task))
+        if len(set(found)) < len(found):
+            raise InputError(f"output={output!r} names an output twice; expected each of them once.")
+        return found
     try:
         if output in labels:
             return (labels[output],)

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
+from texplainer.support.names import told
+
+LONGEST = 120  # characters of a value that a message shows
 
 
 def _whole(value: Any) -> bool:
@@ -20,7 +23,8 @@ def _pair(value: Any) -> bool:
 
 
 def _names(value: Any) -> bool:
-    return value is None or (hasattr(value, "__len__") and not isinstance(value, (str, bytes)))
+    listed = hasattr(value, "__len__") and not isinstance(value, (str, bytes))
+    return value is None or (listed and len(value) > 0)
 
 
 def _known_bounds(value: Any) -> bool:
@@ -87,4 +91,18 @@ def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = 
     """Refuse values that could only fail later, or be ignored."""
     for name, (fine, expected) in checks.items():
         if name in arguments and not fine(arguments[name]):
-            raise InputError(f"{name}={arguments[name]!r} is no value for it; expected {expected}.")
+            shown = repr(arguments[name])
+            shown = told(arguments[name]) if len(shown) > LONGEST else shown
+            raise InputError(f"{name}={shown} is no value for it; expected {expected}.")
+    for name in ("training", "validation"):
+        rows, labels = map(_length, arguments.get(name) or (None, None))
+        if rows is not None and labels is not None and rows != labels:
+            raise InputError(
+                f"{name} has {rows} rows and {labels} labels; expected as many. Pass those of these rows."
+            )
+
+
+def _length(table: Any) -> int | None:
+    if hasattr(table, "shape"):
+        return table.shape[0]
+    return len(table) if isinstance(table, (list, tuple)) else None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError, LazyTableWarning
+from texplainer.support.names import told
 
 #: a sparse table of more cells is not made dense
 MOST_CELLS = 2**28
@@ -23,23 +25,27 @@ DAY = np.timedelta64(1, "D")
 
 @dataclass(frozen=True)
 class Columns:
-    """A table taken apart: `labels` is the header of a frame whose names are no plain texts."""
+    """A table taken apart.
+
+    `labels` is the header of a frame whose names are no plain texts; `zones` are the time zones of columns.
+    """
 
     names: list[str] | None
     values: list[Any]
     kind: str
     labels: Any = None
+    zones: Mapping[int, Any] = field(default_factory=dict)
 
 
 def columns_of(table: Any, one_row: bool = False) -> Columns:
     """Split any table; a one-dimensional array is a row where `one_row` says so."""
+    if _is_sparse(table):  # before mappings: one of scipy's formats is a dict
+        return Columns(None, _of_array(_dense(table), one_row), "array")
     if isinstance(table, Mapping):
         return Columns(
             [str(k) for k in table], [np.atleast_1d(np.asarray(v)) for v in table.values()], "array"
         )
     table = collected(table)
-    if _is_sparse(table):
-        return Columns(None, _of_array(_dense(table), one_row), "array")
     if type(table).__module__.startswith("pandas") and hasattr(table, "columns"):
         return _of_pandas(table)
     native = nw.from_native(table, pass_through=True, eager_only=True, allow_series=True)
@@ -50,7 +56,13 @@ def columns_of(table: Any, one_row: bool = False) -> Columns:
     if isinstance(native, nw.DataFrame):
         kind = native.implementation.value
         columns = [_native_column(native[name]) for name in native.columns]
-        return Columns(list(native.columns), columns, kind if kind in {"polars", "pyarrow"} else "pandas")
+        zones = {j: getattr(native[name].dtype, "time_zone", None) for j, name in enumerate(native.columns)}
+        return Columns(
+            list(native.columns),
+            columns,
+            kind if kind in {"polars", "pyarrow"} else "pandas",
+            zones={j: zone for j, zone in zones.items() if zone is not None},
+        )
     return Columns(None, _of_array(table, one_row), "array")
 
 
@@ -91,13 +103,20 @@ def plain_names(labels: Any) -> list[str]:
     return ["/".join(str(part) for part in n) if isinstance(n, tuple) else str(n) for n in labels]
 
 
-def frame_of(columns: dict[str, np.ndarray], kind: str, dtypes: dict[str, Any], labels: Any = None) -> Any:
-    """Make a frame of some kind; `dtypes` are those to restore, `labels` a pandas frame's own header."""
+def frame_of(
+    columns: dict[str, np.ndarray],
+    kind: str,
+    dtypes: dict[str, Any],
+    labels: Any = None,
+    zones: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Make a frame of some kind; `dtypes` and `zones` are to restore, `labels` a pandas frame's header."""
     if kind == "pandas":
         import pandas as pd
 
         known = {n: pd.Series(columns[n], dtype=dtype) for n, dtype in dtypes.items() if dtype is not None}
-        frame = pd.DataFrame({**columns, **known})
+        timed = {n: pd.Series(columns[n]).dt.tz_localize("UTC").dt.tz_convert(z) for n, z in zones.items()}
+        frame = pd.DataFrame({**columns, **known, **timed})
         if labels is not None:
             frame.columns = labels
         return frame
@@ -105,10 +124,14 @@ def frame_of(columns: dict[str, np.ndarray], kind: str, dtypes: dict[str, Any], 
         import polars as pl
 
         plain = {n: list(v) if v.dtype.kind == "O" else v for n, v in columns.items()}
-        return pl.DataFrame({n: pl.Series(n, v, dtype=dtypes.get(n)) for n, v in plain.items()})
+        frame = pl.DataFrame({n: pl.Series(n, v, dtype=dtypes.get(n)) for n, v in plain.items()})
+        return frame.with_columns(
+            [pl.col(n).dt.replace_time_zone("UTC").dt.convert_time_zone(z) for n, z in zones.items()]
+        )
     import pyarrow as pa
 
-    arrays = {name: pa.array(v) for name, v in columns.items()}
+    timed = {n: pa.timestamp("us", zone) for n, zone in zones.items()}
+    arrays = {name: pa.array(v, type=timed.get(name)) for name, v in columns.items()}
     return pa.table({n: a.dictionary_encode() if n in dtypes else a for n, a in arrays.items()})
 
 
@@ -141,15 +164,16 @@ def _of_pandas(table: Any) -> Columns:
 
     names = plain_names(table.columns)
     labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
-    values = []
+    values, zones = [], {}
     for i in range(table.shape[1]):
         column = table.iloc[:, i]
         if isinstance(column.dtype, pd.SparseDtype):
             column = column.sparse.to_dense()
         if isinstance(column.dtype, pd.DatetimeTZDtype):
+            zones[i] = column.dtype.tz
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
         values.append(_native_column(nw.from_native(column, series_only=True)))
-    return Columns(names, values, "pandas", labels)
+    return Columns(names, values, "pandas", labels, zones)
 
 
 def _native_column(series: nw.Series) -> Any:
@@ -179,6 +203,11 @@ def _cells(values: Sequence[Any]) -> np.ndarray:
 
 
 def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
+    if isinstance(table, np.ma.MaskedArray):  # a masked cell is a missing one
+        hidden, numbers = np.ma.getmaskarray(table), table.dtype.kind in "fiub"
+        narrow = np.float32 if table.dtype == np.float32 else float
+        table = np.array(table.data, dtype=narrow if numbers else object)
+        table[hidden] = np.nan if numbers else None
     try:
         array = np.asarray(table)
         if array.dtype.kind in "US":  # numpy would turn a mixed list into text
@@ -189,6 +218,11 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
         raise InputError(
             "the table holds complex numbers; expected real ones. Pass their real and imaginary parts as "
             "columns of their own."
+        )
+    if array.ndim == 0:
+        swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
+        raise InputError(
+            f"{told(table)} was given as a table; expected rows and features: a frame or an array.{swapped}"
         )
     if array.ndim == 1 and one_row and len(array):
         array = array[None, :]

@@ -49,8 +49,12 @@ class Schema:
         The header of a pandas frame, where its names are no texts.
     times
         Column index -> the dtype of a column of datetimes or durations.
+    zones
+        Column index -> its time zone.
     narrow_floats
         Whether the user's numbers were float32 throughout: the model then gets float32.
+    header
+        The background's own names, where `feature_names` gave it others; a table may carry either.
     unseen
         Column index -> levels met after the background, in their order; filled as tables are read.
     """
@@ -66,7 +70,9 @@ class Schema:
     layout: onehot.OneHotLayout | None = None
     labels: Any = None
     times: Mapping[int, np.dtype] = field(default_factory=dict)
+    zones: Mapping[int, Any] = field(default_factory=dict)
     narrow_floats: bool = False
+    header: tuple[str, ...] = ()
     unseen: dict[int, list[Any]] = field(default_factory=dict, compare=False)
 
     @property
@@ -134,7 +140,8 @@ class Schema:
                 [np.asarray(v, dtype=float if numeric else object) for v in columns.values()]
             )
         dtypes = {self.names[j]: self._dtype(rows, j) for j in self.dtypes}
-        return native.frame_of(columns, self.kind, dtypes, self.labels)
+        zones = {self.names[j]: zone for j, zone in self.zones.items()}
+        return native.frame_of(columns, self.kind, dtypes, self.labels, zones)
 
     def column(self, rows: Array, index: int) -> np.ndarray:
         """The user's own values of one column (levels instead of codes)."""
@@ -229,13 +236,17 @@ class Schema:
 
     def _in_order(self, names: Sequence[str], columns: list[np.ndarray]) -> list[np.ndarray]:
         where = {name: i for i, name in enumerate(names)}
+        if self.header and set(names) == set(self.header):
+            return [columns[where[name]] for name in self.header]
         missing = [name for name in self.names if name not in where]
         extra = [name for name in names if name not in set(self.names)]
         if missing or extra:
             parts, near = [], ""
             if missing:
                 parts.append(f"lacks the columns {some(missing)}")
-                near = meant(missing[0], extra)
+                near = next(
+                    (f" Did you mean {missing[0]!r} by {e!r}?" for e in extra if meant(e, missing[:1])), ""
+                )
             if extra:
                 parts.append(f"has the unexpected columns {some(extra)}")
             raise InputError(
@@ -291,6 +302,8 @@ def learn(
         _ordered(levels, dtypes),
         labels=None if feature_names is not None else found.labels,
         times={j: c.dtype for j, c in enumerate(columns) if j not in levels and c.dtype.kind in "mM"},
+        zones=found.zones,
+        header=tuple(own_names or ()) if feature_names is not None else (),
         narrow_floats=bool(plain) and all(c.dtype == np.float32 for c in plain),
     )
     return schema, schema.read(table)

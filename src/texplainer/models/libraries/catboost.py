@@ -15,8 +15,10 @@ from texplainer.models.libraries.sklearn import classifier
 from texplainer.models.scales import softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
 
+#: losses of several labels a row
+LABELS = ("MultiLogloss", "MultiCrossEntropy")
 #: losses with a sigmoid a class, whose probabilities do not sum to 1
-APART = ("MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy")
+APART = ("MultiClassOneVsAll", *LABELS)
 
 
 def _outlet(model: Any, schema: Schema) -> Outlet:
@@ -34,7 +36,11 @@ def _outlet(model: Any, schema: Schema) -> Outlet:
             "margin": lambda t: odds(np.asarray(margin(t))),
             "raw": lambda t: two_sided(np.asarray(margin(t))),
         }
-        return replace(classifier(model, "catboost", scales, "margin"), dtype=np.float32, schema=wanted)
+        outlet = classifier(model, "catboost", scales, "margin")
+        if loss in LABELS:
+            names = tuple(f"y{c}" for c in model.classes_)
+            outlet = replace(outlet, task="multilabel", names=names, labels={})
+        return replace(outlet, dtype=np.float32, schema=wanted)
     scales = {"raw": model.predict, "margin": margin}
     return Outlet("catboost", "regression", scales, "raw", dtype=np.float32, schema=wanted)
 

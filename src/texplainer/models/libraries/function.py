@@ -6,20 +6,22 @@ from functools import partial
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, Outlet
-from texplainer.models.libraries.sklearn import estimator
+from texplainer.models.libraries.library import Library, Outlet, no_model
+from texplainer.models.libraries.sklearn import detects_outliers, estimator
 from texplainer.tables.schema import Schema
 
 
 def _outlet(model: Any, schema: Schema) -> Outlet:
+    if isinstance(model, type):
+        raise InputError(
+            f"the class {model.__name__} was given; expected a fitted model. Make one and fit it first, "
+            f"{model.__name__}(...).fit(X, y)."
+        )
     if callable(model):
         return Outlet("callable", "regression", {"raw": model}, "raw")
     if hasattr(model, "predict_proba") or hasattr(model, "predict"):
         return estimator(model, schema)
-    raise InputError(
-        f"a {type(model).__module__}.{type(model).__name__} is no model: it has no predict method and is not "
-        "callable. Pass a fitted model, or a function from rows to predictions."
-    )
+    raise no_model(model)
 
 
 def _unwrapped(model: Any) -> Any:
@@ -30,6 +32,8 @@ def _unwrapped(model: Any) -> Any:
     if owner is None or not hasattr(owner, "predict"):
         return model
     name = getattr(model, "__name__", "")
+    if name == "predict_proba" and detects_outliers(owner):
+        return model  # itself it is explained by its score
     regressor = not hasattr(owner, "classes_") and not hasattr(owner, "predict_proba")
     return (
         owner

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.errors import InputError
 from texplainer.tables.schema import Schema
 
 
@@ -104,6 +105,31 @@ class Library:
     files: Mapping[str, ModelFile] = field(default_factory=dict)
     remedy: str = (
         "Rebuild the model from parts that can be pickled (no lambdas, open files, sessions or locks)"
+    )
+
+
+#: what to do with estimators that predict only when they are made so
+REMEDIES = {
+    **dict.fromkeys(
+        ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
+        "Search with refit=True, or pass the model that you refitted",
+    ),
+    "LocalOutlierFactor": "Make it with novelty=True",
+}
+
+
+def no_model(model: Any) -> InputError:
+    """Say that something predicts nothing, and by which of its methods it might."""
+    name = type(model).__name__
+    methods = [m for m in dir(type(model)) if m.startswith("predict_")]
+    if methods:
+        others = f" or {', '.join(methods[1:4])}" if methods[1:] else ""
+        remedy = f"Pass one of its methods, as model.{methods[0]}{others}"
+    else:
+        remedy = "Pass a fitted model"
+    return InputError(
+        f"a {type(model).__module__}.{name} is no model: it has no predict method and is not callable. "
+        f"{REMEDIES.get(name, remedy)}, or a function from rows to predictions."
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, Outlet, at
+from texplainer.models.libraries.library import Library, Outlet, at, no_model
 from texplainer.models.perceptron import Layers
 from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -31,16 +31,31 @@ def estimator(model: Any, schema: Schema) -> Outlet:
 
 
 def _by_methods(model: Any) -> Outlet:
-    if hasattr(model, "decision_function") and not hasattr(model, "classes_"):  # how far from an outlier
+    if detects_outliers(model):  # how far from an outlier
         return Outlet("sklearn", "regression", {"raw": model.decision_function}, "raw", ("score",))
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and not _is_a(model, "RegressorMixin"):
         return _probabilistic(model)
     if hasattr(model, "decision_function"):
         scores = partial(_decision, model)
         return classifier(model, "sklearn", {"margin": scores, "raw": scores}, "margin")
     if hasattr(model, "classes_"):  # labels are all it gives: 1 for the predicted class, 0 for the others
-        return classifier(model, "sklearn", {"raw": partial(_indicators, model)}, "raw")
+        return classifier(model, "sklearn", {"raw": partial(_indicators, model, model.classes_)}, "raw")
+    if not hasattr(model, "predict"):
+        raise no_model(model)
+    clusters = np.unique(getattr(model, "labels_", ())) if _is_a(model, "ClusterMixin") else ()
+    if len(clusters):  # numbers of clusters are names: 1 for the cluster a row falls into
+        names = tuple(f"cluster {c}" for c in clusters)
+        return Outlet("sklearn", "clusters", {"raw": partial(_indicators, model, clusters)}, "raw", names)
     return Outlet("sklearn", "regression", {"raw": model.predict}, "raw")
+
+
+def detects_outliers(model: Any) -> bool:
+    """Whether an estimator's decision is a score, and no class."""
+    return hasattr(model, "decision_function") and not hasattr(model, "classes_")
+
+
+def _is_a(model: Any, mixin: str) -> bool:
+    return any(base.__name__ == mixin for base in type(_split(model)[1]).__mro__)
 
 
 def _check_fitted(model: Any) -> None:
@@ -129,11 +144,14 @@ def _labels_of(model: Any) -> tuple[str, ...] | None:
         )
     network = getattr(last, "out_activation_", "") == "logistic" and getattr(last, "n_outputs_", 1) > 1
     apart = getattr(last, "multilabel_", False) is True
+    kind = getattr(getattr(last, "_label_binarizer", None), "y_type_", "")  # RidgeClassifier's are 0 and 1
+    if kind == "multilabel-indicator" and hasattr(last, "coef_"):
+        return tuple(f"y{i}" for i in range(len(last.coef_)))
     return tuple(f"y{c}" for c in classes) if network or apart else None
 
 
-def _indicators(model: Any, table: Any) -> np.ndarray:
-    return (np.asarray(model.predict(table))[:, None] == np.asarray(model.classes_)).astype(float)
+def _indicators(model: Any, classes: Any, table: Any) -> np.ndarray:
+    return (np.asarray(model.predict(table))[:, None] == np.asarray(classes)).astype(float)
 
 
 def _probabilities(model: Any, table: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ LINKS = {
     "Logloss": "logistic",
     "CrossEntropy": "logistic",
     "MultiClass": "softmax",
-    "MultiClassOneVsAll": "sigmoid",
+    **dict.fromkeys(("MultiClassOneVsAll", "MultiLogloss", "MultiCrossEntropy"), "sigmoid"),
     "Poisson": "exponential",
     "Tweedie": "exponential",
     **dict.fromkeys(
@@ -34,6 +34,7 @@ LINKS = {
             "Huber",
             "Expectile",
             "LogCosh",
+            "MultiQuantile",
             "MultiRMSE",
             "QueryRMSE",
             "YetiRank",
