@@ -21,6 +21,13 @@ def test_cohorts_by_median_level_and_labels():
     np.testing.assert_array_equal(explanation.cohorts(labels)["old"].values, explanation.values[:10])
 
 
+def test_rows_without_a_level_are_a_cohort_of_their_own():
+    explanation = categorical()
+    explanation.arrays["data"][:3, 1] = None, float("nan"), ""
+    found = explanation.cohorts("colour")
+    assert len(found["colour missing"]) == 2 and len(found["colour = ''"]) == 1
+
+
 def test_cohorts_say_what_they_need():
     with pytest.raises(InputError, match="by='weight' is not a feature"):
         made().cohorts("weight")
@@ -41,3 +48,10 @@ def test_samples_and_aggregates():
     assert made(outputs=("a", "b")).mean().shape == (6, 2)
     explanation.arrays["values"][0] = np.nan  # an undefined row is left out
     np.testing.assert_allclose(explanation.mean(), explanation.values[1:].mean(axis=0))
+
+
+def test_a_slice_keeps_names_as_plain_text():
+    """One output or feature left, and its name is still a str: `print(explanation[..., 0])` shows it."""
+    one = made(outputs=("a", "b"))[:, 0, "b"]
+    assert [type(name) for name in (*one.output_names, *one.feature_names)] == [str, str]
+    assert "output 'b' on" in repr(one)

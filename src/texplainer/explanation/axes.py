@@ -73,7 +73,10 @@ def position(key: Any, names: Sequence[str], size: int) -> Any:
 
 def names_left(names: tuple[str, ...], pick: Any) -> tuple[str, ...]:
     """The names a pick along their axis leaves."""
-    return names if pick is None else tuple(np.atleast_1d(np.array(names, dtype=object)[pick]))
+    if pick is None:
+        return names
+    left = np.array(names, dtype=object)[pick]
+    return (left,) if isinstance(left, str) else tuple(left)
 
 
 def take(array: np.ndarray, axis: int, pick: Any) -> np.ndarray:

@@ -41,7 +41,7 @@ def _of_feature(explanation: Explanation, name: str) -> np.ndarray:
     try:
         numbers = np.asarray(column, dtype=float)
     except (TypeError, ValueError):
-        return np.array([f"{name} = {cell}" for cell in column])
+        return np.array([_level_label(name, cell) for cell in column])
     known = np.isfinite(numbers)
     if len(np.unique(numbers[known])) <= LEVELS:
         labels = np.array([f"{name} = {cell:g}" for cell in numbers], dtype=object)
@@ -50,6 +50,12 @@ def _of_feature(explanation: Explanation, name: str) -> np.ndarray:
         labels = np.where(numbers < middle, f"{name} < {middle:.4g}", f"{name} ≥ {middle:.4g}").astype(object)
     labels[~known] = f"{name} missing"
     return labels.astype(str)
+
+
+def _level_label(name: str, cell: Any) -> str:
+    if cell is None or cell != cell:  # NaN is unlike itself
+        return f"{name} missing"
+    return f"{name} = {cell}" if cell != "" else f"{name} = ''"
 
 
 def sample(explanation: Explanation, rows: int, seed: int = 0) -> Explanation:

@@ -192,7 +192,7 @@ def shorten(name: str, length: int = NAME_LENGTH) -> str:
 def number(value: Any) -> str:
     """Three significant digits for people: 14.2, 4,500, 1.2e-9, with a true minus; text as it is."""
     if not isinstance(value, (int, float, np.number)):
-        return "missing" if value is None else shorten(value, 16)
+        return "missing" if value is None else shorten(value, 16) or "''"
     if np.isnan(value):
         return "missing"
     size = abs(float(value))
