@@ -41,7 +41,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         try:
             return BLOCK.sub(
                 lambda block: block.group(0) + outputs(block.group(1), namespace, source), markdown
-            )
+            ).replace(os.path.realpath(folder) + os.sep, "")  # a page does not tell where it was built
         except NoDataError:
             return re.sub(r"\n", NOTE, markdown, count=1)
 
