@@ -494,6 +494,43 @@ def test_cohorts_of_a_long_name_are_told_apart():
     assert all(len(word) < 36 for word in words)
 
 
+@pytest.mark.parametrize("draw", [plots.bar, plots.beeswarm, plots.heatmap])
+def test_long_names_are_told_apart(draw):
+    """Names that differ only in their middle, where shortening cuts."""
+    names = tuple(f"the content of the substance number {j} measured in the second week" for j in range(6))
+    ax = draw(made(rows=30, names=names))
+    words = [label.get_text() for label in ax.get_yticklabels() if label.get_text()]
+    assert sum("number" in word for word in words) == 6
+    assert len(set(words)) == len(words)
+
+
+def test_names_that_look_alike_keep_the_place_where_they_differ():
+    names = [
+        "short",
+        f"{'a' * 40}1{'b' * 40}",
+        f"{'a' * 40}2{'b' * 40}",
+        f"{'a' * 40}2{'b' * 39}c",
+        f"{'d' * 81}",
+    ]
+    words = style.told_apart(names, [20] * 5)
+    assert words[0] == "short" and len(set(words)) == 5 and max(map(len, words)) <= 20
+    assert "1b" in words[1]
+
+
+def test_a_single_pair_has_a_slender_bar():
+    found = interacting(40, 5)
+    found.arrays["values"][:] = 0.0
+    found.arrays["values"][:, 0, 1] = found.arrays["values"][:, 1, 0] = 1.0
+    beside = plots.interactions(found).figure.axes[1]
+    (bar,) = beside.patches
+    low, high = beside.get_ylim()
+    assert bar.get_height() < 0.3 * (high - low)
+
+
+def test_dependence_says_how_many_of_the_rows_are_drawn():
+    assert "2,000 of 2,500 rows" in plots.dependence(made(rows=2500), 0).get_title(loc="left")
+
+
 @pytest.mark.parametrize("features", [5, 30, 200])
 @pytest.mark.parametrize("rows", [1, 40])
 def test_interactions_of_any_size_are_drawn(features, rows):

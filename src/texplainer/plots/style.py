@@ -101,10 +101,9 @@ def _share(p: float) -> str:
 def name_lines(ax: Axes, names: Sequence[str], details: Sequence[str] = ()) -> None:
     """One name a line, the first at the top; names are shortened, the details behind them are not."""
     most = min(NAME_LENGTH, max(14, letters(ax, 0.46)))
-    words = [
-        shorten(name, max(8, most - len(detail))) + detail
-        for name, detail in zip(names, details or [""] * len(names), strict=True)
-    ]
+    details = details or [""] * len(names)
+    short = told_apart(names, [max(8, most - len(detail)) for detail in details])
+    words = [name + detail for name, detail in zip(short, details, strict=True)]
     ax.set_yticks(np.arange(len(names))[::-1], words)
     literal(ax.get_yticklabels())
     ax.set_ylim(-0.7, len(names) - 0.3)
@@ -187,6 +186,34 @@ def shorten(name: str, length: int = NAME_LENGTH) -> str:
         return name
     head = (length - 1) * 2 // 3
     return f"{name[:head].rstrip()}…{name[len(name) - (length - 1 - head) :].lstrip()}"
+
+
+def told_apart(names: Sequence[str], lengths: Sequence[int]) -> list[str]:
+    """Shorten names, each to a length of its own; those that would look alike show where they differ."""
+    names = [" ".join(str(name).split()) for name in names]
+    short = [shorten(name, length) for name, length in zip(names, lengths, strict=True)]
+    for word in {word for word in short if short.count(word) > 1}:
+        alike = [i for i, other in enumerate(short) if other == word]
+        for i in alike:
+            same = max(_alike(names[i], names[k]) for k in alike if k != i)
+            short[i] = _around(names[i], same, lengths[i])
+    return short
+
+
+def _alike(one: str, other: str) -> int:
+    """How many letters two names begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _around(name: str, at: int, length: int) -> str:
+    """So much of a name as fits around one of its letters."""
+    if len(name) <= length:
+        return name
+    room = length - 2  # an ellipsis on either side
+    start = min(max(at - room // 2, 0), len(name) - room)
+    head = f"…{name[start:]}" if start else name
+    return head if len(head) <= length else f"{head[: length - 1].rstrip()}…"
 
 
 def number(value: Any) -> str:

@@ -42,6 +42,7 @@ def dependence(
     j = places.feature_position(explanation, feature)
     ax = style.canvas(ax, width=6.0, height=3.8)
     rows = selection.explained(explanation)
+    all_rows = len(rows)
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), DOTS)).astype(int))]
     x, levels = places.along_x(explanation.arrays["data"][rows, j])
     rows, x = rows[np.isfinite(x)], x[np.isfinite(x)]
@@ -63,7 +64,8 @@ def dependence(
     drawn.set_rasterized(len(x) > 500)
     style.label_axes(ax, explanation.feature_names[j], selection.meaning_of(explanation, j))
     fragile = int(selection.doubted_rows(explanation)[rows].sum())
-    words = [f"{len(rows):,} rows", f"{fragile:,} fragile" if fragile else ""]
+    of = f" of {all_rows:,}" if all_rows > DOTS else ""
+    words = [f"{len(rows):,}{of} rows", f"{fragile:,} fragile" if fragile else ""]
     style.heading(ax, ", ".join(filter(None, [*words, "lines: the model's slope" if sloped else ""])))
     return ax
 

@@ -12,6 +12,8 @@ from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
 from texplainer.readings import table
 
+LEGEND = 26  # letters of a cohort's name
+
 
 def classes(
     explanation: Explanation, ax: Axes | None, most: int, features: list[int] | None, series: Sequence[str]
@@ -78,7 +80,7 @@ def cohort_bars(
         shift = ((len(kept) - 1) / 2 - i) * thick  # the first cohort on top
         ax.barh(at + shift, size, height=0.9 * thick, color=colours[name], zorder=2, gid=name)
     style.name_lines(ax, names)
-    short = _told_apart(list(kept))
+    short = dict(zip(kept, style.told_apart(list(kept), [LEGEND] * len(kept)), strict=True))
     words = [(f"{short[name]} ({len(rows):,})", colours[name]) for name, rows in kept.items()]
     style.legend(ax, words)
     style.label_axes(ax, "mean size of the " + selection.meaning(first))
@@ -107,11 +109,3 @@ def _fewer(sizes: np.ndarray, names: list[str]) -> dict[str, np.ndarray]:
         return {names[i]: sizes[i] for i in order}
     found = {names[i]: sizes[i] for i in order[: room - 1]}
     return {**found, f"the other {len(order) - room + 1}": sizes[order[room - 1 :]].sum(axis=0)}
-
-
-def _told_apart(names: list[str], length: int = 26) -> dict[str, str]:
-    """Short names; of names that differ only where shortening cuts, their ends."""
-    short = {name: style.shorten(name, length) for name in names}
-    if len(set(short.values())) == len(names):
-        return short
-    return {name: name if len(name) <= length else f"…{name[1 - length :]}" for name in names}

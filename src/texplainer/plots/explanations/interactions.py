@@ -101,12 +101,11 @@ def _map(ax: Axes, matrix: np.ndarray, names: list[str], signed: bool, own: bool
     )
     ax.set_facecolor(style.FAINT)
     letters = max(6, min(NAMED, style.letters(ax, 0.3)))
-    words = [style.shorten(name, letters) for name in names]
+    words = style.told_apart(names, [letters] * len(names))
     ax.set_xticks(range(len(names)), words, rotation=90 if len(names) > 4 else 0)
     ax.set_yticks(range(len(names)), words)
-    ax.tick_params(
-        length=0, labelsize=style.SIZE - (0.5 if len(names) <= 15 else 2.5 if len(names) <= 30 else 4.0)
-    )
+    smaller = next(points for most, points in SMALLER if len(names) <= most)
+    ax.tick_params(length=0, labelsize=style.SIZE - smaller)
     style.literal([*ax.get_xticklabels(), *ax.get_yticklabels()])
     ax.spines[:].set_visible(False)
     bar = ax.figure.colorbar(image, ax=ax, fraction=0.04, pad=0.02, aspect=25)
@@ -127,7 +126,11 @@ def _pairs(ax: Axes, found: list[tuple[str, str, float, float]], signed: bool) -
     most = min(LISTED, max(10, style.letters(ax, 0.4)))
     long = max(len(name) for pair in found for name in pair[:2]) > most // 2
     between, most = ("\n× ", most) if long and len(found) > FEW else (" × ", max(7, most // 2))
-    words = [f"{style.shorten(a, most)}{between}{style.shorten(b, most)}" for a, b, _, _ in found]
+    names = sorted({name for pair in found for name in pair[:2]})
+    short = dict(zip(names, style.told_apart(names, [most] * len(names)), strict=True))
+    words = [f"{short[a]}{between}{short[b]}" for a, b, _, _ in found]
+    if len(found) < FEW:  # slender bars, as of many pairs
+        ax.set_ylim(len(found) - FEW - 0.3, len(found) - 0.3)
     ax.set_yticks(np.arange(len(words))[::-1], words, fontsize=style.SIZE - (1.0 if long else 0.0))
     style.literal(ax.get_yticklabels())
     ax.locator_params(axis="x", nbins=4)
