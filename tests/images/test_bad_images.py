@@ -23,6 +23,7 @@ def total(images):
         (IMAGES[0, :, :, 0], {}, r"shape \(8, 12\).*image\[None\]"),
         (IMAGES[:0], {}, r"shape \(0, 8, 12, 3\)"),
         (np.array([["a", "b"]]), {}, "expected numbers"),
+        ([IMAGES[0], IMAGES[0, :4]], {}, r"shapes \(4, 12, 3\), \(8, 12, 3\); expected one shape"),
         (BROKEN, {}, "image 1 holds pixels that are no finite numbers"),
         (np.ones((2, 8, 12, 7)), {}, "channels='first' or channels='last'"),
         (IMAGES, {"channels": "first"}, "8 channels.*on the other side"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from plot_subjects import categorical, gated, interacting, loaded, made, searched
 
 from texplainer import plots
@@ -501,6 +502,9 @@ def test_long_names_are_told_apart(draw):
     ax = draw(made(rows=30, names=names))
     words = [label.get_text() for label in ax.get_yticklabels() if label.get_text()]
     assert sum("number" in word for word in words) == 6
+    ax.figure.canvas.draw()
+    ticks = sorted((box.x0, box.x1) for box in map(Text.get_window_extent, ax.get_xticklabels()))
+    assert all(left[1] + 2 < right[0] for left, right in pairwise(ticks))
     assert len(set(words)) == len(words)
 
 

@@ -55,7 +55,7 @@ def read_pictures(images: Any, channels: str, value_range: tuple[float, float] |
     if channels not in LAYOUTS:
         raise InputError(f"channels={channels!r} is unknown; expected one of {', '.join(LAYOUTS)}.")
     tensors = type(images).__module__.split(".")[0] == "torch"
-    pixels = images.detach().cpu().numpy() if tensors else np.asarray(images)
+    pixels = images.detach().cpu().numpy() if tensors else _stacked(images)
     if pixels.dtype.kind not in "fiub":
         raise InputError(
             f"the images hold {pixels.dtype} values; expected numbers. Images of different sizes must be "
@@ -75,6 +75,17 @@ def read_pictures(images: Any, channels: str, value_range: tuple[float, float] |
     if value_range is not None:
         _check_range(pixels, value_range)
     return Pictures(pixels, layout, tensors)
+
+
+def _stacked(images: Any) -> np.ndarray:
+    try:
+        return np.asarray(images)
+    except ValueError as error:  # rows of unlike shapes
+        shapes = sorted({np.shape(image) for image in images}, key=str)
+        raise InputError(
+            f"the images have the shapes {', '.join(map(str, shapes[:3]))}; expected one shape for all. "
+            "Bring them to one size first."
+        ) from error
 
 
 def _channels_of(pixels: np.ndarray, channels: str, tensors: bool) -> str:

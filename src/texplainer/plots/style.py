@@ -26,6 +26,7 @@ WARNING = "#8A5A00"
 #: for explainers side by side (Okabe and Ito 2008, without the yellow that vanishes on white)
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#4D4D4D", "#8C6BB1")
 MARKERS = "osD^vPX*"
+WIDE = 24  # letters of a name that leaves little room beside it
 SIZE = 9.0  # points; 12 pixels in a picture of 400
 NAME_LENGTH = 32
 #: probabilities for an axis of log-odds, the ones to keep first where room is scarce
@@ -105,6 +106,8 @@ def name_lines(ax: Axes, names: Sequence[str], details: Sequence[str] = ()) -> N
     short = told_apart(names, [max(8, most - len(detail)) for detail in details])
     words = [name + detail for name, detail in zip(short, details, strict=True)]
     ax.set_yticks(np.arange(len(names))[::-1], words)
+    if max(map(len, words), default=0) > WIDE:  # they take room from the numbers below
+        ax.locator_params(axis="x", nbins=5)
     literal(ax.get_yticklabels())
     ax.set_ylim(-0.7, len(names) - 0.3)
 
