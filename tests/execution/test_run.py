@@ -86,6 +86,14 @@ def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish, block):
     assert [s.file for s in cut] == sorted(s.file for s in cut)
 
 
+@pytest.mark.parametrize("features", [1, 20, 50, 5000])
+@pytest.mark.parametrize("block", [512, 4096])
+def test_shards_of_many_rows_are_no_larger_than_those_of_few(features, block):
+    few, many = (plan.default_rows(rows, features, 1, block) for rows in (10**6, 10**9))
+    assert few == many and many % block == 0
+    assert many * features <= plan.MOST_CELLS or many == block
+
+
 # ---------------------------------------------------------------- resuming
 
 

@@ -172,12 +172,12 @@ def _plan(
     explainer: TExplainer, source: ParquetRows, layout: shards.ShardColumns, wishes: _Wishes
 ) -> dict[str, int]:
     block, batch_rows = plan.BLOCKS[explainer.engine.exact], explainer.predictor.batch_rows
+    width = explainer.schema.width
     if wishes.shard_rows is not None:
         shard_rows = plan.checked_rows(wishes.shard_rows, block)
     else:
-        shard_rows = plan.default_rows(source.rows, wishes.workers, block)
+        shard_rows = plan.default_rows(source.rows, width, wishes.workers, block)
     if wishes.memory is not None:
-        width = explainer.schema.width
         shard_rows, batch_rows = plan.fit_to_memory(
             wishes.memory, width, layout.row_bytes, block, shard_rows, batch_rows
         )

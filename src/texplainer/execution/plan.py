@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from texplainer.errors import InputError
 
 BLOCKS = {True: 4096, False: 512}  # of exact engines, whose calls are short; of all others
-MOST_ROWS = 32_768  # a shard by default: seconds to minutes of work, some ten MB
+MOST_ROWS = 32_768  # a shard by default: seconds to minutes of work
+MOST_CELLS = 2**19  # of a shard by default, rows times features: some ten MB, however wide the table
 SHARDS_A_WORKER = 4  # so that no worker is idle for long at the end
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 COPIES_IN, COPIES_OUT = 3, 5  # of a shard's rows at once: columns, floats, arrays, Arrow, Parquet
@@ -52,9 +53,10 @@ def whole_blocks(rows: int, block: int) -> int:
     return max(1, -(-rows // block)) * block
 
 
-def default_rows(rows: int, workers: int, block: int) -> int:
-    """Shards large enough to be worth a file, small enough to keep every worker busy."""
-    return min(MOST_ROWS, whole_blocks(-(-rows // (SHARDS_A_WORKER * workers)), block))
+def default_rows(rows: int, features: int, workers: int, block: int) -> int:
+    """Shards worth a file, small enough to keep every worker busy and memory from growing with the table."""
+    most = max(block, min(MOST_ROWS, MOST_CELLS // features) // block * block)
+    return min(most, whole_blocks(-(-rows // (SHARDS_A_WORKER * workers)), block))
 
 
 def checked_rows(shard_rows: int, block: int) -> int:
