@@ -66,6 +66,7 @@ def sleepy(path: Path) -> None:
 
 def falling(path: Path) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(30)  # the signal goes to another thread
 
 
 def leaving(path: Path) -> None:
@@ -152,7 +153,7 @@ import multiprocessing
 from texplainer.files import models
 print("begun")
 with multiprocessing.get_context("fork").Pool(1) as pool:
-    print(len(pool.map(models.named_columns, pool.map(models.load_model, ["model.txt"]))))
+    print(len(pool.map(type, pool.map(models.load_model, ["model.txt"]))))
 """
 BESIDE_A_LARGE_TABLE = """
 import numpy as np

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ pytest.importorskip("numba")
 
 from oracles_trees import hard, random_rows, random_tree, smoothed, trees_of
 
+from texplainer.gradients.trees import soft
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.layout import coherent_order
 from texplainer.gradients.trees.soft import with_half_widths
@@ -88,6 +90,14 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
     same(rows[shuffled], shuffled)
     for at in (slice(0, 1), slice(5, 70), slice(400, 700)):
         same(rows[at], at)
+
+
+def test_a_long_table_in_small_blocks_reaches_the_vector_execution(monkeypatch):
+    """100 trees, 2,048 rows a block: no single block is worth compiling for, ten of them are."""
+    monkeypatch.setattr(soft, "vector_rows", types.SimpleNamespace(signatures=[]))
+    monkeypatch.setattr(soft, "_so_far", {"scalar": 0.0}, raising=False)
+    chosen = [soft.fastest(lambda *how: None, 2048, 9_700)[0] > 0 for _ in range(10)]
+    assert not any(chosen[:2]) and all(chosen[2:])
 
 
 def test_gradient_is_the_derivative_of_the_smoothed_value():
@@ -213,6 +223,7 @@ def test_compiled_code_is_not_kept_when_a_file_it_draws_on_changes(tmp_path):
     )
     code = """
 import numpy as np
+from texplainer.gradients.trees import soft
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.soft import with_half_widths
 from texplainer.gradients.trees.split import split_between, split_once

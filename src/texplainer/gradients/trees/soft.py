@@ -21,7 +21,9 @@ from texplainer.gradients.trees.layout import coherent_order, subtree_ends
 
 Execution = Callable[..., None]
 EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
-WORTH = 2e7  # rows times nodes from which the vector execution is worth being compiled
+WORTH = 2e7  # rows times nodes of one call from which the vector execution is worth being compiled
+TOGETHER = 2 * WORTH  # the same of all calls so far: a long table comes in blocks that are small each
+_so_far = {"scalar": 0.0}  # rows times nodes done while the vector execution was not at hand
 LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `ensemble.finite_threshold`
 
 
@@ -140,7 +142,7 @@ def nodes_below(plan: KernelArrays) -> Floats:
 
 def fastest(execute: Callable[[str, int, int], None], rows: int, nodes: int) -> tuple[int, int, str]:
     """The faster execution, by trying both on a few rows if there are many; and the rows that remain."""
-    if rows * nodes < WORTH and not vector_rows.signatures:  # compiling the other would take seconds
+    if not vector_rows.signatures and not _worth_compiling(rows * nodes):
         return 0, rows, "scalar"
     if rows < 4 * BLOCK:
         return 0, rows, "scalar" if rows < BLOCK // 4 else "vector"
@@ -152,3 +154,9 @@ def fastest(execute: Callable[[str, int, int], None], rows: int, nodes: int) -> 
         execute(name, first, last)
         took[name] = (time.thread_time() - began) / (last - first)
     return BLOCK, rows - BLOCK // 12, min(took, key=lambda name: took[name])
+
+
+def _worth_compiling(work: float) -> bool:
+    """Whether to compile the vector execution, which takes seconds and is ten times faster afterwards."""
+    _so_far["scalar"] += work
+    return work >= WORTH or _so_far["scalar"] >= TOGETHER
