@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from texplainer import TExplainer
 from texplainer.diagnostics import FRAGILE, PROBE
 from texplainer.readings.table import READINGS
-from texplainer.readings.wobble import SHIFT
+from texplainer.readings.wobble import MOVES, SHIFT, directions
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(300, 3))
@@ -55,6 +58,39 @@ def test_the_wobble_is_the_change_that_is_measured(name):
     measured = np.median(changes, axis=0) / np.linalg.norm(explanation.values, axis=1)
     ratio = explanation.diagnostics.wobble / measured
     assert np.mean((ratio > 0.5) & (ratio < 2.0)) >= 0.8
+
+
+@pytest.mark.parametrize("features", [1, 2, 7, 30])
+def test_the_moves_spare_no_feature_and_are_at_right_angles(features):
+    """Normal deviates left some features at rest in both moves, and ranked a Gaussian process at 0.88."""
+    z = directions(features)
+    assert z.shape == (MOVES, features)
+    np.testing.assert_allclose(np.abs(z), np.sqrt(2 / np.pi))
+    assert abs(z[0] @ z[1]) <= 1.0  # one feature is left over where their number is odd
+
+
+def test_the_wobble_ranks_the_rows_of_a_gaussian_process():
+    """Its rows change by nearly the same: another 16 moves rank them no better than the wobble does."""
+    random = np.random.default_rng(2)
+    data = random.normal(size=(150, 12))
+    process = GaussianProcessRegressor(RBF(12**0.5) + WhiteKernel(0.05), optimizer=None)
+    process.fit(data, np.tanh(data[:, 0]) * data[:, 1] + data[:, 2])
+    explainer = TExplainer(process, data, attribution="shares")
+    rows = random.normal(size=(60, 12))
+    explanation = explainer(rows)
+    changes = [
+        np.linalg.norm(
+            explainer(rows + SHIFT * explainer.background.sigma * random.normal(size=rows.shape)).values
+            - explanation.values,
+            axis=1,
+        )
+        for _ in range(32)
+    ]
+    size = np.linalg.norm(explanation.values, axis=1)
+    measured, again = (np.median(part, axis=0) / size for part in (changes[:16], changes[16:]))
+    most = measured > np.median(measured)
+    ceiling = roc_auc_score(most, again)
+    assert roc_auc_score(most, explanation.diagnostics.wobble) > ceiling - 0.05
 
 
 def test_a_row_that_wobbles_is_fragile_and_says_by_how_much():

@@ -12,6 +12,7 @@ import pytest
 import texplainer as tx
 from texplainer.cli import main
 from texplainer.files import models, results
+from texplainer.readings.table import READINGS
 
 
 def run(*words: Any) -> int:
@@ -49,4 +50,18 @@ def test_several_readings_go_to_a_folder_each(folder: Path) -> None:
 def test_an_unknown_reading_among_several_is_refused(folder: Path, capsys: Any) -> None:
     assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "local,nope") == 2
     assert "nope" in capsys.readouterr().err
-    assert run("explain", "model.skops", "data.csv", "--attribution", "local,shares") == 3
+
+
+def test_one_row_is_drawn_in_every_reading_asked_for(folder: Path, capsys: Any) -> None:
+    assert run("explain", "model.skops", "data.csv", "--row", "3", "--attribution", "local,shares") == 0
+    drawn = capsys.readouterr().out
+    for name in ("local", "shares"):
+        assert READINGS[name].question in drawn
+
+
+def test_what_does_not_add_up_has_no_sum_of_the_others(folder: Path, capsys: Any) -> None:
+    for name in READINGS:
+        asked = ("--row", "3", "--top", "1", "--attribution", name)
+        assert run("explain", "model.skops", "data.csv", *asked) == 0
+        others = [line.split() for line in capsys.readouterr().out.splitlines() if " others" in line]
+        assert others and all((len(words) > 3) == READINGS[name].adds_up for words in others), others

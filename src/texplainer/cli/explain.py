@@ -165,18 +165,23 @@ def _run(job: Any, out: str, arguments: dict[str, Any]) -> int:
 
 
 def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
-    """Draw one row in the terminal."""
+    """Draw one row in the terminal, in every reading asked for."""
     from texplainer.cli import picture
     from texplainer.errors import InputError
     from texplainer.files import job as jobs
     from texplainer.files import survey
 
-    job = options.job_from(model, data, arguments)
+    names = list(dict.fromkeys(arguments["attribution"].split(",")))
+    job = options.job_from(model, data, arguments | {"attribution": names[0]})
     if row >= job.table.rows:
         raise InputError(f"--row {row}: {data} has {job.table.rows} rows, counted from 0.")
     frame = survey.take_rows(job.table, job.columns, [row])
-    piece, failure = jobs.explain_piece(job.explainer, frame, job.background)
-    if failure is not None:
-        raise failure
-    picture.draw(piece, row, arguments["top"])
-    return 1 if arguments["strict"] and piece.arrays["verdict"][0] == "undefined" else 0
+    undefined = False
+    for name in names:
+        asked = job if name == names[0] else jobs.with_reading(job, name)
+        piece, failure = jobs.explain_piece(asked.explainer, frame, asked.background)
+        if failure is not None:
+            raise failure
+        picture.draw(piece, row, arguments["top"])
+        undefined |= piece.arrays["verdict"][0] == "undefined"
+    return 1 if arguments["strict"] and undefined else 0

@@ -55,8 +55,9 @@ def _bars(explanation: Explanation, values: np.ndarray, output: int, top: int, w
         words += f"  {units[j]}" if len(set(units)) > 1 else ""  # numbers and levels side by side
         lines.append((_cut(name), _cut(cell), float(values[j]), f"{values[j]:{sign}.4g}", words.strip()))
     if len(order) > top:
-        rest = float(np.nansum(values[order[top:]]))
-        lines.append((f"{len(order) - top} others", "", np.nan, f"{rest:+.4g}" if signed else "", ""))
+        adds_up = table.adds_up(explanation.attribution)  # what does not add up has no sum
+        rest = f"{np.nansum(values[order[top:]]):+.4g}" if adds_up else ""
+        lines.append((f"{len(order) - top} others", "", np.nan, rest, ""))
     taken = sum(max(len(line[k]) for line in lines) + 2 for k in (0, 1, 3, 4))
     half = int(np.clip((width - taken - 1) // 2, 4, HALF))
     longest = np.nanmax(np.abs(values)) if np.isfinite(values).any() else 0.0

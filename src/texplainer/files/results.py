@@ -33,6 +33,7 @@ SHORT = (
     "base_values",
     "predicted_class",
     "verdict",
+    "wobble",
     "reason",
     "values",
     "error",

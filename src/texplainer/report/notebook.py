@@ -68,8 +68,9 @@ def _one_output(subject: Explanation, o: int) -> str:
             ]
         )
     if len(order) > MOST:
-        rest = np.nansum(values[order[MOST:]])
-        rows.append([f"the other {len(order) - MOST}", "", f"{rest:+.3g}" if signed else "", "", "", ""])
+        adds_up = table.adds_up(subject.attribution)  # what does not add up has no sum
+        rest = f"{np.nansum(values[order[MOST:]]):+.3g}" if adds_up else ""
+        rows.append([f"the other {len(order) - MOST}", "", rest, "", "", ""])
     return captioned_table(_headline(subject, o), ("feature", "cell", "value", "error", "", "unit"), rows)
 
 

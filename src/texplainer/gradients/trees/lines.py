@@ -275,6 +275,9 @@ NODES, SHARES = np.polynomial.legendre.leggauss(3)
 
 def _through_link(explained: Explained, outputs: list[int], raw: Array, jumps: Array) -> Array:
     """Carry jumps (rows, lines, bins, features, raw) through the link, (rows, lines, features, outputs)."""
+    asked = list(range(len(outputs)))
+    if explained.predictor.scale == "probability":  # all classes share what is put right, so that they cancel
+        asked, outputs = outputs, list(range(len(explained.predictor.all_names)))
     rows, lines, bins, features, width = jumps.shape
     steps = jumps.sum(axis=3)  # (rows, lines, bins, raw)
     low = raw[:, None] + np.cumsum(steps, axis=2) - steps
@@ -289,5 +292,8 @@ def _through_link(explained: Explained, outputs: list[int], raw: Array, jumps: A
     )
     # what three Gauss nodes miss goes where the shares are, so that the sum is exact
     size = np.abs(shares)
+    if explained.predictor.scale == "probability":
+        size = size.sum(axis=3, keepdims=True)
     total = size.sum(axis=2, keepdims=True)
-    return shares + (change - shares.sum(axis=2))[:, :, None] * size / np.where(total > 0, total, 1.0)
+    shares += (change - shares.sum(axis=2))[:, :, None] * size / np.where(total > 0, total, 1.0)
+    return shares[..., asked]
