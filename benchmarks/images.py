@@ -1,7 +1,7 @@
 """Scenes of two digits whose label is the left one: truth, metrics, and cost against deletion.
 
-`python benchmarks/images.py truth|scores|curve [scenes]` puts one section into docs/results/images.md. All
-see the same 32 segments and the same baseline (black).
+`python benchmarks/images.py truth|scores|curve|fine [scenes]` puts one section into docs/results/images.md.
+All see the same 32 segments (`fine`: 128) and the same baseline (black).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import image_subjects as subjects  # noqa: E402
 
 PAGE = HERE / "docs" / "results" / "images.md"
 CUT = {"segments": subjects.GRID, "baseline": 0.0}
+FINE = {"segments": (8, 16), "baseline": 0.0}  # every pixel of the digits is a segment
 
 
 class Counting(torch.nn.Module):
@@ -45,9 +46,9 @@ def black_box(images):
     return logit(np.clip(p, 1e-12, 1 - 1e-12))
 
 
-def deletion(images, values):
+def deletion(images, values, cut):
     """Mean probability of the predicted class while segments go, the greatest value first."""
-    labels = tx.ImageExplainer(NETWORK, **CUT).scenes(images[:1])[0].segments.labels
+    labels = tx.ImageExplainer(NETWORK, **cut).scenes(images[:1])[0].segments.labels
     best = black_box(images).argmax(axis=1)
     present, rows, curve = np.ones((len(images), labels.max() + 1)), np.arange(len(images)), []
     for column in np.argsort(-values, axis=1, kind="stable").T:
@@ -57,8 +58,18 @@ def deletion(images, values):
 
 
 def curve(images, labels):
+    """Cost against deletion of 32 segments."""
+    yield from cost_lines(images, CUT)
+
+
+def fine(images, labels):
+    """Cost against deletion of 128 segments."""
+    yield from cost_lines(images, FINE)
+
+
+def cost_lines(images, cut):
     """Lines of method, evaluations while explaining, images seen with set-up and padding, deletion."""
-    host, made = tx.ImageExplainer(NETWORK, **CUT), tx.rivals.IMAGE_RIVALS
+    host, made = tx.ImageExplainer(NETWORK, **cut), tx.rivals.IMAGE_RIVALS
     ours = {
         "`local`, autodiff at the point": (NETWORK, {"smoothing": 0, "batch_rows": 1}),
         "`local`, autodiff": (NETWORK, {"batch_rows": 8}),
@@ -66,7 +77,7 @@ def curve(images, labels):
         "`local`, black box": (black_box, {}),
         "`shares`, black box": (black_box, {"attribution": "shares"}),
     }
-    methods = {name: tx.ImageExplainer(model, **CUT, **more) for name, (model, more) in ours.items()}
+    methods = {name: tx.ImageExplainer(model, **cut, **more) for name, (model, more) in ours.items()}
     for count in (33, 65, 100, 250, 500, 1000):
         methods[f"SHAP partition, {count}"] = made["shap_partition"](host, evaluations=count)
         words = f"SHAP partition on the segments, {count}"
@@ -82,7 +93,7 @@ def curve(images, labels):
         found = explain(images)
         seen = f"{NETWORK.seen / len(images):.0f}" if name in ours else ""
         spent = float(found.diagnostics.evaluations.mean())
-        yield f"| {name} | {spent:.0f} | {seen} | {deletion(images, found.values):.4f} |"
+        yield f"| {name} | {spent:.0f} | {seen} | {deletion(images, found.values, cut):.4f} |"
 
 
 def explainers():
@@ -128,7 +139,7 @@ def _arrow(column):
     return "↓" if column.better == "low" else "↑"
 
 
-SECTIONS = {"truth": truth, "scores": scores, "curve": curve}
+SECTIONS = {"truth": truth, "scores": scores, "curve": curve, "fine": fine}
 
 
 def main(section, count):
