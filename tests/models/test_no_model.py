@@ -71,7 +71,7 @@ def test_answers_that_are_no_numbers_are_named():
     class Distribution:
         __array_struct__ = 5
 
-    with pytest.raises(ModelError, match=r"returned a Distribution, which is no array.*one prediction"):
+    with pytest.raises(ModelError, match=r"returned a Distribution, which is no array.*one number"):
         tx.TExplainer(lambda table: Distribution(), X)
 
 

@@ -188,7 +188,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
     except Exception as error:
         raise ModelError(
             f"the model returned {told(answer)}, which is no array ({type(error).__name__}: {error}); "
-            f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that gives one prediction per row."
+            f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that gives one number per row."
         ) from error
     if raw.ndim == 1:
         raw = raw[:, None]
