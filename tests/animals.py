@@ -108,7 +108,7 @@ REGRESSORS = {
     "GradientBoostingRegressor": sk("ensemble:GradientBoostingRegressor", SCORE, TREE, n_estimators=8),
     "HistGradientBoostingRegressor": sk("ensemble:HistGradientBoostingRegressor", SCORE, TREE, max_iter=8),
     "AdaBoostRegressor": sk("ensemble:AdaBoostRegressor", SCORE, BLACK, n_estimators=5, random_state=0),
-    "BaggingRegressor": sk("ensemble:BaggingRegressor", SCORE, BLACK, n_estimators=5, random_state=0),
+    "BaggingRegressor": sk("ensemble:BaggingRegressor", SCORE, TREE, n_estimators=5, random_state=0),
     "MultiTaskLasso": sk("linear_model:MultiTaskLasso", np.column_stack([SCORE, -SCORE]), EXACT, alpha=0.01),
     "a forest of two targets": sk(
         "ensemble:RandomForestRegressor", np.column_stack([SCORE, COUNTS]), TREE, n_estimators=5
@@ -132,8 +132,8 @@ CLASSIFIERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "ExtraTreesClassifier": ("ensemble", TREE, {"n_estimators": 8, "random_state": 0}),
     "GradientBoostingClassifier": ("ensemble", TREE, {"n_estimators": 8}),
     "HistGradientBoostingClassifier": ("ensemble", TREE, {"max_iter": 8}),
-    "AdaBoostClassifier": ("ensemble", BLACK, {"n_estimators": 5, "random_state": 0}),
-    "BaggingClassifier": ("ensemble", BLACK, {"n_estimators": 5, "random_state": 0}),
+    "AdaBoostClassifier": ("ensemble", None, {"n_estimators": 5, "random_state": 0}),
+    "BaggingClassifier": ("ensemble", TREE, {"n_estimators": 5, "random_state": 0}),
     "CalibratedClassifierCV": ("calibration", EXACT, {"cv": 2}),
 }
 SKLEARN = REGRESSORS | {
@@ -216,7 +216,7 @@ WRAPPED = {
             [("a", forest(s)), ("b", s.ensemble.ExtraTreesClassifier(8, random_state=0))], voting="soft"
         ),
         TWO,
-        BLACK,
+        TREE,
     ),
     "a hard vote": (
         lambda s: s.ensemble.VotingClassifier([("a", logistic(s)), ("b", forest(s)), ("c", s.svm.SVC())]),
@@ -244,7 +244,7 @@ WRAPPED = {
         lambda s: s.calibration.CalibratedClassifierCV(logistic(s), method="isotonic", cv=2), TWO, BLACK
     ),
     "calibrated trees": (lambda s: s.calibration.CalibratedClassifierCV(forest(s), cv=2), THREE, BLACK),
-    "bagged forests": (lambda s: s.ensemble.BaggingClassifier(forest(s), n_estimators=3, random_state=0), THREE, BLACK),
+    "bagged forests": (lambda s: s.ensemble.BaggingClassifier(forest(s), n_estimators=3, random_state=0), THREE, TREE),
     "bagged logistic models": (lambda s: s.ensemble.BaggingClassifier(logistic(s), n_estimators=3, random_state=0), TWO, EXACT),
     "forests against the rest": (lambda s: s.multiclass.OneVsRestClassifier(forest(s)), THREE, BLACK),
     "a regressor a target": (

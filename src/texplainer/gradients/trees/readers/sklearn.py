@@ -32,7 +32,7 @@ LINKS = {
 def load_forest(model: Any) -> TreeEnsemble:
     """Read a forest of trees, or one tree."""
     members = getattr(model, "estimators_", [model])
-    trees = [_tree(member.tree_, _leaf_outputs(member) / len(members)) for member in members]
+    trees = [plain_tree(member.tree_, leaf_outputs(member) / len(members)) for member in members]
     width = trees[0].value.shape[1]
     link = "identity"
     if hasattr(model, "classes_"):
@@ -40,7 +40,7 @@ def load_forest(model: Any) -> TreeEnsemble:
     return assemble(trees, features=model.n_features_in_, base=np.zeros(width), link=link, dtype=np.float32)
 
 
-def _leaf_outputs(member: Any) -> np.ndarray:
+def leaf_outputs(member: Any) -> np.ndarray:
     """(nodes, width): the mean of a regression; of each target's classes the shares, one of two."""
     value = member.tree_.value  # (nodes, targets, classes or 1)
     if not hasattr(member, "classes_"):
@@ -51,7 +51,8 @@ def _leaf_outputs(member: Any) -> np.ndarray:
     return np.hstack([share[:, 1:] if share.shape[1] == 2 else share for share in shares])
 
 
-def _tree(tree: Any, value: np.ndarray, output: int = 0) -> Tree:
+def plain_tree(tree: Any, value: np.ndarray, output: int = 0) -> Tree:
+    """One tree of scikit-learn with other values at its nodes, (nodes, width)."""
     missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
     return Tree(tree.children_left, tree.children_right, tree.feature, tree.threshold, missing, value, output)
 
@@ -61,7 +62,7 @@ def load_boosting(model: Any) -> TreeEnsemble:
     members = model.estimators_  # (iterations, outputs)
     outputs = members.shape[1]
     trees = [
-        _tree(member.tree_, model.learning_rate * member.tree_.value[:, :, 0], output)
+        plain_tree(member.tree_, model.learning_rate * member.tree_.value[:, :, 0], output)
         for iteration in members
         for output, member in enumerate(iteration)
     ]

@@ -19,7 +19,14 @@ TREE_READERS = {
     "sklearn.BaseForest": ("sklearn", "load_forest"),
     "sklearn.BaseGradientBoosting": ("sklearn", "load_boosting"),
     "sklearn.BaseHistGradientBoosting": ("sklearn", "load_histogram"),
+    **dict.fromkeys(
+        (f"sklearn.{kind}{task}" for kind in ("Bagging", "Voting") for task in ("Classifier", "Regressor")),
+        ("averages", "load_average"),
+    ),
+    "sklearn.AdaBoostClassifier": ("averages", "load_votes"),
 }
+#: loaders of a model made of others -> the loaders its members may have
+MADE_OF = {"load_average": ("load_forest", "load_average"), "load_votes": ("load_forest",)}
 
 
 def load(model: Any) -> TreeEnsemble:
@@ -44,5 +51,12 @@ def find(model: Any) -> tuple[str, str] | None:
     for base in type(model).__mro__:
         entry = TREE_READERS.get(f"{base.__module__.split('.')[0]}.{base.__name__}")
         if entry is not None:
-            return entry
+            return entry if _readable_members(model, entry[1]) else None
     return None
+
+
+def _readable_members(model: Any, loader: str) -> bool:
+    if loader not in MADE_OF:
+        return True
+    found = [find(member) for member in getattr(model, "estimators_", ())]
+    return bool(found) and all(entry is not None and entry[1] in MADE_OF[loader] for entry in found)
