@@ -5,8 +5,8 @@
 Three data sets, three seeds (training rows and explained rows are drawn by them). Both explain the margin.
 A line gives the mean of each over the rows and the difference shares - TreeSHAP, paired by row, with its 95%
 bootstrap interval; PGI is the mean over the numbers of masked features, RIS* a row's median over neighbours,
-its logarithm compared, for it is a ratio. PGI: more is better; RIS*: less. The aim, not to be worse beyond the
-interval, is met where the last column says no.
+its logarithm compared, for it is a ratio. PGI: more is better; RIS*: less. The aim, not to be worse beyond
+the interval, is met where the last column says no.
 """
 
 from __future__ import annotations
