@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -140,3 +142,20 @@ def test_a_dialect_that_is_said_is_read(tmp_path: Path) -> None:
 def test_odd_texts_that_are_no_numbers_are_read(tmp_path: Path, content: str, kinds: dict[str, str]) -> None:
     (tmp_path / "t.csv").write_text(content)
     assert survey.survey(tmp_path / "t.csv").kinds == kinds
+
+
+def test_a_long_parquet_table_is_streamed_and_not_kept(tmp_path):
+    """Row groups are held one after the other: Arrow's peak stays far below the table's size."""
+    columns = np.random.default_rng(0).normal(size=(20, 200_000))
+    table = pa.table({f"x{j}": cells for j, cells in enumerate(columns)})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=5000)
+    code = """
+import sys, pyarrow as pa
+from pathlib import Path
+from texplainer.files import tables
+print(sum(len(b) for b in tables.read_blocks(Path(sys.argv[1]))), pa.default_memory_pool().max_memory())
+"""
+    words = [sys.executable, "-c", code, str(tmp_path / "t.parquet")]
+    rows, peak = map(int, subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    assert rows == 200_000
+    assert peak < columns.nbytes / 2

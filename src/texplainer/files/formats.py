@@ -20,6 +20,7 @@ import numpy as np
 from texplainer.errors import InputError
 from texplainer.files import columns as layouts
 from texplainer.files.loaders.npz import BLOCK_ROWS, npz_blocks
+from texplainer.files.tables import STREAMED
 from texplainer.support.hashing import plain
 
 KEY = b"texplainer"
@@ -209,10 +210,10 @@ def parquet_blocks(path: Path) -> ResultBlocks:
     """A Parquet result."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True, **STREAMED) as file:
         header = _header_of(file.metadata.metadata)
         yield header
-        for batch in file.iter_batches(BLOCK_ROWS):
+        for batch in file.iter_batches(BLOCK_ROWS, use_threads=False):
             yield layouts.from_table(_sound(batch), header["layout"])
 
 

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
+from texplainer.files.tables import STREAMED
 from texplainer.support.names import meant
 
 READ_ROWS = 4096  # decoded at a time
-BUFFER = 1 << 18  # bytes read ahead a column: a row group of any size is streamed, not held
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class RowStream:
         for i, file in enumerate(self.source.files):
             own = [g for f, g, _, _ in self.source.groups[group:] if f == i]
             if own:
-                with pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False) as opened:
+                with pq.ParquetFile(file, **STREAMED) as opened:
                     yield from opened.iter_batches(
                         READ_ROWS, row_groups=own, columns=list(self.source.columns), use_threads=False
                     )

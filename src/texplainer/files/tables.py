@@ -20,6 +20,8 @@ from texplainer.files.paths import first_line
 
 BLOCK_BYTES = 4 * 2**20
 BLOCK_ROWS = 8192
+#: how Parquet is read: ahead within a column only; pyarrow's own way keeps all it has read until the end
+STREAMED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 18}
 #: column -> "number", "bool" or "text"; any other word keeps the file's own type
 Kinds = Mapping[str, str]
 
@@ -115,8 +117,8 @@ def _delimited(path: Path, kinds: Kinds | None, dialect: Dialect) -> Iterator[An
 def _parquet(path: Path, _: Kinds | None, __: Dialect) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path, page_checksum_verification=True) as opened:
-        yield from opened.iter_batches(batch_size=BLOCK_ROWS)
+    with pq.ParquetFile(path, page_checksum_verification=True, **STREAMED) as opened:
+        yield from opened.iter_batches(batch_size=BLOCK_ROWS, use_threads=False)
 
 
 def _arrow(path: Path, _: Kinds | None, __: Dialect) -> Iterator[Any]:
