@@ -174,7 +174,7 @@ BAD = {
     ),
     "too few targets": (
         {"categorical_method": "induction", "training": (table()[0], [1])},
-        "400 rows and 1 targets",
+        "400 rows and 1 labels",
     ),
     "a function": (
         {"categorical_method": "induction", "training": table()},

@@ -12,6 +12,8 @@ from texplainer.plots.subjects import checked
 from texplainer.readings import table
 
 NAMED, LISTED = 14, 24  # letters of a name beside the map, and of one in the list of pairs
+#: up to so many names -> points by which their letters are smaller, so that they do not touch
+SMALLER = ((15, 0.5), (30, 2.5), (float("inf"), 4.0))
 TALLEST = 6.4  # inches
 FEW = 4  # pairs in the lower part of somebody else's axes
 
