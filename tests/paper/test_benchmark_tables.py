@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from texplainer.errors import InputError
 from texplainer.paper import ranks, results, statistics, tables
 from texplainer.paper.experiments import EXPERIMENTS, plan
-from texplainer.paper.lines import AUTHORS, LINES, PRINTED, WIDE_LINES, question_of
+from texplainer.paper.lines import AUTHORS, INDUCED, LINES, PRINTED, WIDE_LINES, question_of
 from texplainer.paper.pages import document, paper
 from texplainer.paper.plan import CONTROL_LINES, FULL, METRICS_OF, QUICK, WIDE_FULL, Run, configuration_hash
 from texplainer.paper.ranks import PAPER_ROWS
@@ -265,10 +265,26 @@ def test_the_papers_method_stands_beside_the_paper_and_ours_does_not() -> None:
     assert ranks.beside_the_paper(made, ranks.RIS_SKIPPED, "authors' set-up")["T-Explainer"] == 100.0
     assert set(ranks.beside_the_paper(made, ranks.RIS, "as printed")) == set(PAPER_ROWS)
     printed, authors = ranks.headlines([made])[:2]
-    assert "as printed: average rank 6.00" in printed and "in 1 of 1 tables" in printed
+    assert "average rank 6.00" in printed and "in 1 of 1 tables" in printed
     assert "in 0 of 1 tables" in authors
     _, body = ranks.reproduction_table([made])
     assert body[0][:4] == ["3hnn_20ft", "26.2", "26.2 (1)", "100 (3.8)"]
+
+
+def test_the_authors_induce_where_there_are_categories() -> None:
+    made = handmade("3hnn_ger", {AUTHORS: 400.0, INDUCED: 49.4})
+    assert ranks.method_scores(made, "RIS mean", "authors' set-up") == (49.4, 49.4)
+    assert ranks.method_scores(handmade("3hnn_20ft", {AUTHORS: 7.0}), "RIS mean", "authors' set-up")[0] == 7.0
+
+
+def test_a_headline_says_whether_it_reproduces_and_how_far_its_interval_reaches() -> None:
+    first, other = (ranks.headline([handmade("3hnn_20ft", {AUTHORS: value})], "RIS mean", "authors' set-up")
+                    for value in (8.0, 60.0))  # fmt: skip
+    assert "the paper's headline reproduces" in first and "does not reproduce (SHAP is first" in other
+    wide = handmade("3hnn_20ft")
+    wide.scores[AUTHORS, "ris_skipped/mean"][:] = [1.0, 20.0, 300.0]  # type: ignore[index]
+    text = ranks.headline([wide], "RIS mean", "authors' set-up")
+    assert "in 0 of 1 tables" in text and "reaches that far in 1." in text
 
 
 def test_ranks_share_ties_and_put_the_undefined_last() -> None:
