@@ -212,6 +212,17 @@ def test_cells_carry_bootstrap_intervals_over_rows() -> None:
     assert tables.with_interval(2.0, (2.0, 2.0), best=True) == "**2**"
 
 
+def test_a_control_that_wins_is_named_under_its_table() -> None:
+    made = tables.grids(handmade("3hnn_20ft", {"constant": 0.0, "zero": 10.0}))[0]
+    said = tables.control_wins(made)
+    assert (
+        "constant in RIS max, RIS mean" in said and "zero in PGI." in said
+    )  # low is steady, high is faithful
+    assert "zero in RIS" not in said
+    beaten = {"constant": 10.0, "zero": 10.0, "random": 10.0}
+    assert tables.control_wins(tables.fill_grid(handmade("3hnn_20ft", beaten), "", made.columns[:2])) == ""
+
+
 def test_folds_are_those_of_the_paper_and_skip_the_undefined() -> None:
     result = handmade("3hnn_20ft")
     scores = dict(result.scores)

@@ -211,6 +211,25 @@ def grid_cells(grid: Grid) -> tuple[list[str], list[list[str]]]:
     return header, body
 
 
+def control_wins(grid: Grid) -> str:
+    """Say which controls are as good as the best explainer, and in which columns; empty if none is."""
+    found: dict[str, list[str]] = {}
+    for place, column in enumerate(grid.columns):
+        best, sign = grid.best(place), 1 if column.better == "low" else -1
+        for line in grid.lines:
+            if line.explainer in CONTROL_LINES and sign * line.ours[place] <= sign * best:
+                found.setdefault(line.explainer, []).append(column.label)
+    return controls_sentence(found)
+
+
+def controls_sentence(found: Mapping[str, Sequence[str]]) -> str:
+    """Controls and the columns they are best in, in words."""
+    if not found:
+        return ""
+    parts = "; ".join(f"{name} in {', '.join(columns)}" for name, columns in found.items())
+    return f"Controls, which know nothing of the model, are as good as the best or better: {parts}."
+
+
 def with_interval(value: float, interval: tuple[float, float] | None, best: bool = False) -> str:
     """A number, `**` around the best, with its interval."""
     text = f"**{printed_number(value)}**" if best else printed_number(value)

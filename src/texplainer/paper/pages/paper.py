@@ -17,7 +17,7 @@ from texplainer.paper.pages import figures
 from texplainer.paper.pages.document import PageBlock, TableCells, write_blocks
 from texplainer.paper.plan import Run
 from texplainer.paper.results import Result, measured_by
-from texplainer.paper.tables import experiment_of, grid_cells, grids
+from texplainer.paper.tables import control_wins, experiment_of, grid_cells, grids
 
 REASONS = (
     "Maximum-type statistics hang on single near-zero denominators (one attribution or one feature near "
@@ -103,6 +103,9 @@ def table_section(results: Sequence[Result], title: str) -> Iterable[PageBlock]:
         for grid in grids(result):
             yield "h3", f"`{result.name}`: {grid.title}"
             yield "table", grid_cells(grid)
+            won = control_wins(grid)
+            if won:
+                yield "p", won
         for name, why in result.record.get("skipped", {}).items():
             yield "p", f"{name}: {why}"
 
@@ -120,9 +123,9 @@ def introduction(runs: Sequence[Run], results: Sequence[Result]) -> str:
         "neighbours and masks; what an explainer shows is what every metric judges. Square brackets are 95% "
         "bootstrap intervals over rows. The paper's digits stand beside the paper's method: as printed under "
         "the clipped RIS and ROS, in its authors' set-up (log-odds, no bounds, continuity induced where "
-        "there are categories) under the convention that skips exact zeros. The best of ours is bold, controls are "
-        "in italics and do not compete. Per-row scores and configurations lie beside this page, one CSV and "
-        f"one JSON file for each of the {len(results)} runs."
+        "there are categories) under the convention that skips exact zeros. The best of ours is bold, "
+        "controls are in italics and do not compete. Per-row scores and configurations lie beside this page, "
+        f"one CSV and one JSON file for each of the {len(results)} runs."
     )
 
 

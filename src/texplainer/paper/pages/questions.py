@@ -5,6 +5,7 @@ Every sentence and figure is computed from the results. "First" is said where th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from texplainer.paper.plan import CONTROL_LINES
 from texplainer.paper.ranks import rank_table
 from texplainer.paper.results import Result, measured_by
 from texplainer.paper.statistics import RankTest, interval_over_tables, rank_test, wins
+from texplainer.paper.tables import controls_sentence
 from texplainer.paper.wide import blocks as wide
 from texplainer.paper.wide.blocks import WideCriterion
 
@@ -80,6 +82,9 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     tests, with_gradients = page.tests(data), page.tests(networks)
     yield "h1", QUESTIONS[page.question]
     yield from (("p", sentence) for sentence in question_verdicts(page, tests, data))
+    won = control_wins(page, data)
+    if won:
+        yield "p", won
     yield "p", introduction(results)
     yield "h2", "Average ranks, all models"
     yield "p", "Lines that every block has. Bold: the best; in round brackets: not separable from it."
@@ -128,7 +133,8 @@ def introduction(results: Sequence[Result]) -> str:
         f"{sizes['references']} rows, LIME with {sizes['samples']} samples (below their defaults, so that "
         "the whole fits two hours of two cores). Missing cells are filled and categories one-hot encoded "
         "before the model, and explained as one feature each; a category of more than 12 levels is left out. "
-        "What an explainer shows is what every metric judges."
+        "What an explainer shows is what every metric judges. Sums are held to the mean over the whole "
+        "background: SHAP's own are exact against the rows it averages over, and the difference counts."
     )
 
 
@@ -213,6 +219,19 @@ def score_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
             cells.append(mean if low == high else f"{mean} [{low}, {high}]")
         body.append(cells)
     return ["Line", "blocks", *columns], body
+
+
+def control_wins(page: QuestionPage, results: Sequence[Result]) -> str:
+    """Say which controls have a mean as good as the best line's, and by which criteria."""
+    found: dict[str, list[str]] = {}
+    for criterion in page.criteria:
+        sign = 1 if criterion.better == "low" else -1
+        means = {name: sign * mean for name, mean in block_means(page, results, criterion).items()}
+        best = min((m for name, m in means.items() if name not in CONTROL_LINES and m == m), default=math.nan)
+        for name in CONTROL_LINES:
+            if means.get(name, math.nan) <= best:
+                found.setdefault(name, []).append(criterion.label)
+    return controls_sentence(found)
 
 
 def wins_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
