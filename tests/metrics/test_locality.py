@@ -170,6 +170,11 @@ def test_zeros_skipped_by_hand():
     there = np.ones((1, 1), bool)
     found = stability.relative_input_stability(e, near_e, x, near, there, convention="zeros-skipped")
     assert found["mean"] == pytest.approx([5.0])
+    # What is not a zero is clipped: e = (1e-9, 2) changes by 1e-3 / 1e-5 in the first.
+    small = stability.relative_input_stability(
+        np.array([[1e-9, 2.0]]), np.array([[[1e-3, 2.0]]]), x, near, there, convention="zeros-skipped"
+    )
+    assert small["mean"] == pytest.approx([1000.0], rel=1e-5)
     silent = stability.relative_input_stability(0 * e, near_e, x, near, there, convention="zeros-skipped")
     assert np.isnan(silent["mean"]).all()  # zeros never change under this convention: undefined, not perfect
 

@@ -43,7 +43,7 @@ def _zeros_lifted(reference: Array, other: Array, eps: float) -> Array:
 
 
 def _zeros_skipped(reference: Array, other: Array, eps: float) -> Array:
-    change = (reference - other) / np.where(reference == 0, 1.0, reference)
+    change = (reference - other) / clip_from_zero(reference, eps)
     return np.linalg.norm(np.where(reference == 0, 0.0, change), axis=-1)
 
 
@@ -77,7 +77,7 @@ class Convention:
 
 CONVENTIONS = {
     "paper": Convention(_clipped, _clipped, _clipped, _at_least, EPS, "probability"),
-    # As the paper's own code: no clipping, and exact zeros take no part.
+    # As the paper's own code: the same clipping, but exact zeros take no part.
     "zeros-skipped": Convention(
         _zeros_skipped, _zeros_skipped, _zeros_skipped, _at_least, EPS, "probability"
     ),
