@@ -82,7 +82,7 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     tests, with_gradients = page.tests(data), page.tests(networks)
     yield "h1", QUESTIONS[page.question]
     yield from (("p", sentence) for sentence in question_verdicts(page, tests, data))
-    won = control_wins(page, data)
+    won = controls_as_good(page, data)
     if won:
         yield "p", won
     yield "p", introduction(results)
@@ -221,7 +221,7 @@ def score_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
     return ["Line", "blocks", *columns], body
 
 
-def control_wins(page: QuestionPage, results: Sequence[Result]) -> str:
+def controls_as_good(page: QuestionPage, results: Sequence[Result]) -> str:
     """Say which controls have a mean as good as the best line's, and by which criteria."""
     found: dict[str, list[str]] = {}
     for criterion in page.criteria:
