@@ -163,16 +163,17 @@ LINES |= ABLATION
 
 # Which lines a set-up shows. -------------------------------------------------------------------------------
 
-_SLOPES = ("Gradient", "SmoothGrad", "LIME continuous", "LIME continuous (unseeded)")
-_SHARES = ("SHAP (labels)", "SHAP", "SHAP (25 rows)", "LIME", "LIME (unseeded)")
+_LIME_SLOPES = ("LIME continuous", "LIME continuous (unseeded)")
+_SLOPES = ("Gradient", "Gradient (probability)", "SmoothGrad", "SmoothGrad (default)", *_LIME_SLOPES)
+_SHARES = ("SHAP (labels)", "SHAP", "SHAP (25 rows)", "SHAP (unseeded)", "LIME", "LIME (unseeded)")
 _CAPTUM = (
     *("Integrated Gradients", "Integrated Gradients (mean)", "Integrated Gradients (probability)"),
-    *("Gradient SHAP", "Input x Gradient", "DeepLIFT", "LRP"),
+    *("Gradient SHAP", "Gradient SHAP (default)", "Input x Gradient", "DeepLIFT", "DeepLIFT (mean)", "LRP"),
 )
 _TREE_SHARES = ("TreeSHAP", "TreeSHAP (margin)", "TreeSHAP (path)", "LIME", "LIME (unseeded)")
 _PAPER = (PRINTED, AUTHORS)
 NETWORK_LINES = (*OURS, *_PAPER, *_SLOPES, *_SHARES, *_CAPTUM)
-TREE_LINES = (*OURS, *_PAPER, *_SLOPES[2:], *_TREE_SHARES)
+TREE_LINES = (*OURS, *_PAPER, *_LIME_SLOPES, *_TREE_SHARES)
 BOXPLOT_LINES = (
     *("T-Explainer local", "T-Explainer shares", *_PAPER, "SHAP (labels)", "LIME (unseeded)"),
     *("Integrated Gradients", "Input x Gradient", "DeepLIFT"),
