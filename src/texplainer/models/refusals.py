@@ -39,7 +39,7 @@ def _minded(predictor: Predictor, rows: Array, gaps: np.ndarray, holed: np.ndarr
 def _taken(predictor: Predictor, rows: Array) -> np.ndarray:
     """Whether the model predicts a number for each row."""
     try:
-        return np.isfinite(predictor(rows)).all(axis=1)
+        return np.asarray(np.isfinite(predictor(rows)).all(axis=1))
     except ModelError:  # one of them is too much for it: ask again, one by one
         return np.array([_predicts(predictor, rows[i : i + 1]) for i in range(len(rows))])
 
