@@ -23,7 +23,7 @@ from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-BLOCK = 2048  # a library's calls cost more than numpy's
+BLOCK = 2016  # more than `maps.BLOCK`, for a library's calls cost more than numpy's; the points of 42 rows
 TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
 
 
