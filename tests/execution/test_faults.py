@@ -67,15 +67,14 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 def test_a_driver_killed_at_any_moment_loses_nothing(fork, quiet, tmp_path):
     moments = np.random.default_rng(1).uniform(0.0, 0.6, size=KILLS)
-    survived, progress = 0, []
+    progress = []
     for moment in moments:
         process = fork(tmp_path)
         process.join(moment)
-        survived += process.exitcode == 0
         if process.exitcode is None:
-            os.kill(process.pid, signal.SIGKILL)
+            process.kill()
             process.join()
-            assert process.exitcode == -signal.SIGKILL
+        assert process.exitcode in (0, -signal.SIGKILL)  # it may end by itself just before it is killed
         progress.append(len(bytes_of(tmp_path)))
         whole = bytes_of(quiet)
         assert all(whole[name] == data for name, data in bytes_of(tmp_path).items())  # whole or not at all

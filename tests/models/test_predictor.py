@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification, make_regression
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 import texplainer as tx
-from texplainer.errors import InputError, ModelError
+from texplainer.errors import InputError, ModelError, ModelWarning
 from texplainer.models.predictor import adapt
 from texplainer.tables import schema as frames
 
@@ -288,3 +288,16 @@ def test_unfitted_and_meaningless_models():
         tx.TExplainer(LinearRegression().fit(XR, YR), XR, scale="probability")
     with pytest.raises(InputError, match="scale='logit' is unknown"):
         tx.TExplainer(LinearRegression().fit(XR, YR), XR, scale="logit")
+
+
+def test_labels_of_a_classifier_are_warned_about() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 3))
+    forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
+    with pytest.warns(
+        ModelWarning, match=r"RandomForestClassifier.predict answers with labels.*predict_proba"
+    ):
+        tx.TExplainer(forest.predict, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        tx.TExplainer(RandomForestRegressor(5, random_state=0).fit(X, X[:, 0]).predict, X)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any
 
-from texplainer.errors import InputError
+from texplainer.errors import InputError, ModelWarning
 from texplainer.models.libraries.library import Library, Outlet, no_model
 from texplainer.models.libraries.sklearn import detects_outliers, estimator
 from texplainer.tables.schema import Schema
@@ -18,10 +19,24 @@ def _outlet(model: Any, schema: Schema) -> Outlet:
             f"{model.__name__}(...).fit(X, y)."
         )
     if callable(model):
+        _doubt_labels(model)
         return Outlet("callable", "regression", {"raw": model}, "raw")
     if hasattr(model, "predict_proba") or hasattr(model, "predict"):
         return estimator(model, schema)
     raise no_model(model)
+
+
+def _doubt_labels(model: Any) -> None:
+    """Warn of a classifier's labels: most rows have none that would change near by, and so only zeros."""
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") == "predict" and hasattr(owner, "classes_"):
+        name = type(owner).__name__
+        warnings.warn(
+            f"{name}.predict answers with labels, which change in steps: rows whose label nothing near by "
+            f"changes get zeros. Pass the {name} itself, or its predict_proba, to explain what it weighs.",
+            ModelWarning,
+            stacklevel=5,
+        )
 
 
 def _unwrapped(model: Any) -> Any:
