@@ -318,7 +318,7 @@ class TExplainer:
             **plain,
             "attribution": name,
             "question": READINGS[name].question,
-            "why": self._parts_of(name)[0].why,
+            "why": READINGS[name].why(self._parts_of(name)[0]),
             "width": self._parts_of(name)[0].width,
             "model": type(self.predictor.model).__name__,
             "fingerprints": self._fingerprints,

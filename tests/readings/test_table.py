@@ -61,3 +61,18 @@ def test_readings_without_slopes_have_no_local_model():
     with pytest.raises(InputError, match="no local model"):
         explanation.surrogate(np.zeros(4))
     assert TExplainer(NETWORK, X)(X[:5]).surrogate(np.zeros(4)).shape == (5,)
+
+
+def test_a_reading_says_how_it_asked_the_model() -> None:
+    from sklearn.ensemble import RandomForestRegressor
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    forest = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
+    trees, function = TExplainer(forest, X), TExplainer(lambda rows: np.tanh(rows).sum(axis=1), X)
+    assert "averaged over" in trees(X[:2]).settings["why"]
+    assert "straight lines through the trees" in trees(X[:2], attribution="shares").settings["why"]
+    assert "walks" in str(function(X[:2], attribution="shares"))
+    assert "16 quantiles" in str(function(X[:2], attribution="effect"))
+    asked = TExplainer(forest, X, engine="finite-difference", attribution="shares")(X[:2])
+    assert asked.settings["why"].startswith("asked for; walks")

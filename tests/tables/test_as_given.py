@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import texplainer as tx
@@ -68,6 +69,9 @@ def test_model_and_background_in_the_wrong_order_say_so():
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     with pytest.raises(InputError, match=r"a LogisticRegression was given as a table.*model first"):
         tx.TExplainer(X, model)
+    forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)  # a sequence of trees, too
+    with pytest.raises(InputError, match=r"a RandomForestClassifier was given as a table.*model first"):
+        tx.TExplainer(X, forest)
 
 
 def test_a_mistyped_column_is_told_by_its_right_name():

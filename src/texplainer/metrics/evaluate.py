@@ -236,8 +236,8 @@ def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:
     wrong = [name for name, explain in named.items() if not callable(explain)]
     if wrong or not named:
         raise InputError(
-            f"explainers {wrong or 'missing'}: expected at least one callable from a table. "
-            "Pass TExplainers or rivals, {'ours': TExplainer(model, background), ...}."
+            f"explainers {wrong or 'missing'}: expected at least one callable, no other. Pass TExplainers "
+            "or rivals, {'ours': TExplainer(model, background), 'SHAP': rivals.shap(model, background)}."
         )
     return named
 

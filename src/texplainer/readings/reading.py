@@ -83,6 +83,8 @@ class Reading:
         Whether it reads slopes averaged over a neighbourhood, so that its width matters.
     beside
         The reading a report shows with it.
+    how
+        How it asks the model, by engine, where it reads no slopes at the row: its part of `why`.
     """
 
     question: str
@@ -97,3 +99,11 @@ class Reading:
     category: Callable[[Swap], Array] | None
     neighbourhood: bool = False
     beside: str = "shares"
+    how: Callable[[Engine], str] | None = None
+
+    def why(self, engine: Engine) -> str:
+        """How its values were found, and why by this engine."""
+        words = engine.why.split("; ")  # "asked for", how slopes are found, why no other engine fits
+        if self.how is not None:
+            words[int(words[0] == "asked for")] = self.how(engine)
+        return "; ".join(words)

@@ -24,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import t as student
 
+from texplainer.gradients.engine import Engine
 from texplainer.readings import pairs, walks
 from texplainer.readings.reading import Found, Place
 from texplainer.readings.replaced import noise_floor
@@ -55,11 +56,24 @@ def shares(place: Place) -> Found:
     return Found(values, error, wobble, np.full(len(values), ways.evaluations + spent))
 
 
+def way_of_shares(engine: Engine) -> str:
+    """The way, in words."""
+    if engine.lines is not None:
+        return f"straight lines through the trees from up to {LINES} background rows, cut at every threshold"
+    if _has_pairs(engine):
+        return f"exact slopes on straight lines from up to {pairs.PAIRS} background rows"
+    return f"walks from up to {walks.WALKS} background rows to the row, one feature after the other"
+
+
+def _has_pairs(engine: Engine) -> bool:
+    return engine.exact and engine.name != "tree"
+
+
 def _find(place: Place) -> tuple[Find, int]:
     """How contributions are found with this engine, and from how many rows."""
     if place.engine.lines is not None:
         return _lines, LINES
-    if place.engine.exact and place.engine.name != "tree":
+    if _has_pairs(place.engine):
         return pairs.contributions, pairs.PAIRS
     return walks.contributions, walks.WALKS
 

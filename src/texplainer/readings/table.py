@@ -10,7 +10,8 @@ from texplainer.categories import swaps
 from texplainer.errors import InputError
 from texplainer.readings.effect import effect
 from texplainer.readings.reading import Reading
-from texplainer.readings.shares import shares
+from texplainer.readings.references import QUANTILES
+from texplainer.readings.shares import shares, way_of_shares
 from texplainer.readings.slopes import local, sensitivity
 
 READINGS: dict[str, Reading] = {
@@ -39,6 +40,7 @@ READINGS: dict[str, Reading] = {
         level_unit="share of the prediction",
         category=None,
         beside="local",
+        how=way_of_shares,
     ),
     "effect": Reading(
         question="How much hangs on this feature's value?",
@@ -51,6 +53,7 @@ READINGS: dict[str, Reading] = {
         feature_unit="its other values",
         level_unit="its other levels",
         category=swaps.root_mean_square,
+        how=lambda engine: f"predictions with {QUANTILES} quantiles of every column in its place",
     ),
     "sensitivity": Reading(
         question="What is the derivative at this point?",

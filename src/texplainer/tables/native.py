@@ -219,7 +219,7 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
             "the table holds complex numbers; expected real ones. Pass their real and imaginary parts as "
             "columns of their own."
         )
-    if array.ndim == 0:
+    if array.ndim == 0 or hasattr(table, "predict"):  # an ensemble is a sequence of its members
         swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
         raise InputError(
             f"{told(table)} was given as a table; expected rows and features: a frame or an array.{swapped}"
