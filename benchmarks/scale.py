@@ -74,8 +74,8 @@ def explainer_of(kind: str, source: Path):
         trees = XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1).fit(X, y)
         return tx.TExplainer(trees, X[:500], **PAPER)
     small = MLPClassifier((32, 32), max_iter=5, random_state=0).fit(X.to_numpy(), y)
-    names = list(X.columns)
-    return tx.TExplainer(small.predict_proba, X[:500].to_numpy(), feature_names=names, output=1, **PAPER)
+    how = {"feature_names": list(X.columns), "engine": "finite-difference", "scale": "probability"}
+    return tx.TExplainer(small.predict_proba, X[:500].to_numpy(), **how, **PAPER)
 
 
 def plain_loop(kind: str, source: Path, folder: Path) -> dict[str, float]:
