@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -171,3 +172,17 @@ def test_a_sound_model_is_read_wherever_it_is_asked_for(tmp_path: Path, script: 
     pytest.importorskip("lightgbm")
     model_shelf.lightgbm(tmp_path)
     assert run_script(tmp_path, script).split() == ["begun", "1"]
+
+
+def twice(path: Path) -> None:
+    """Sound in a thread, a crash where the parent would load it."""
+    if threading.current_thread() is threading.main_thread():
+        falling(path)
+
+
+def test_a_file_is_tried_as_the_parent_will_load_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a reader reads beyond its arrays is not the same in a thread: such files passed, then crashed us."""
+    (tmp_path / "model.x").write_bytes(b"x")
+    monkeypatch.setattr(trial.threading, "active_count", lambda: 1)
+    with pytest.raises(InputError, match="crash"):
+        trial.try_in_child(tmp_path / "model.x", "x", twice)

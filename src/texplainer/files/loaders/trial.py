@@ -3,9 +3,10 @@
 The child may use so much memory and time and no more, and ends with its parent. It loads the model and asks
 it once, for one row, and tells nothing back but how it ended. It is forked where that can be done: the
 library is imported already. Threads of OpenMP's do not come along in a fork, and the thread that had them
-would wait for them for ever; the trial is made in a thread that never had any. Where a process cannot be
-forked, or the child hangs all the same, a new interpreter is asked: not multiprocessing's, which runs the
-user's script a second time.
+would wait for them for ever; the trial is made in a thread that never had any. What a damaged file makes its
+reader read beyond its arrays is not the same in a thread, so a second trial is made as the parent will load
+it; if that one waits, it is let be. Where a process cannot be forked, or the child hangs all the same, a new
+interpreter is asked: not multiprocessing's, which runs the user's script a second time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +32,7 @@ from texplainer.support.parent_watch import end_with
 TRIAL_SECONDS = {"fork": 5, "fresh": 120}
 FREE_BYTES = 3 * 2**30  # on top of a multiple of the file
 TIMES_SIZE = 50
+LEAST_SECONDS = 1.0  # given to the second trial
 TOO_MUCH = 77  # the exit code of a child that ran out of its memory
 
 
@@ -105,21 +108,25 @@ def _trial(
     for stream in (1, 2):  # readers write their last words there
         os.dup2(nowhere, stream)
     _limit_memory(limit)
+    began = time.monotonic()
     asked = threading.Thread(target=_ask, args=(Path(path), trial, given))
     asked.start()
     asked.join()
+    again = threading.Timer(max(LEAST_SECONDS, 3 * (time.monotonic() - began)), os._exit, (0,))
+    again.daemon = True
+    again.start()
+    _ask(Path(path), trial, given)
+    os._exit(0)
 
 
 def _ask(path: Path, trial: Callable[..., object], given: tuple[str, ...]) -> None:
-    """Load and ask, in a thread without OpenMP's threads of another process; ends the process."""
+    """Load and ask; what the library refuses by itself is left to it, but for memory."""
     try:
         with threadpool_limits(1):
             trial(*given, path)
-    except MemoryError:
-        os._exit(TOO_MUCH)
     except BaseException as error:
-        os._exit(TOO_MUCH if "alloc" in str(error) else 0)
-    os._exit(0)
+        if isinstance(error, MemoryError) or "alloc" in str(error):
+            os._exit(TOO_MUCH)
 
 
 def _limit_memory(limit: int) -> None:
