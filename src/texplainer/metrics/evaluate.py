@@ -236,8 +236,8 @@ def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:
     wrong = [name for name, explain in named.items() if not callable(explain)]
     if wrong or not named:
         raise InputError(
-            f"explainers {wrong or 'missing'}: expected at least one callable, no other. Pass TExplainers "
-            "or rivals, {'ours': TExplainer(model, background), 'SHAP': rivals.shap(model, background)}."
+            f"explainers {wrong or 'missing'}: expected at least one callable and nothing else. Pass "
+            "TExplainers or rivals, {'ours': TExplainer(model, X), 'SHAP': rivals.shap(model, X)}."
         )
     return named
 
