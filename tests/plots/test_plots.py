@@ -558,3 +558,13 @@ def test_interactions_of_several_outputs_are_refused_and_none_are_said():
     assert "no two features interact" in [text.get_text() for ax in figure.axes for text in ax.texts]
     nothing.arrays["values"][:] = np.nan
     assert plots.interactions(nothing).texts[0].get_text() == "no row could be explained"
+
+
+def test_the_bar_of_the_others_does_not_add_up_all_bounds() -> None:
+    """Shares sum exactly, so that their errors do not all point one way; a sum of bounds hid the picture."""
+    from texplainer.plots.selection import Bars, fold
+
+    bars = Bars(
+        tuple("abcd"), np.array([9.0, 2.0, 1.0, 1.0]), np.array([1.0, 3.0, 4.0, 0.0]), np.zeros(4, bool)
+    )
+    assert fold(bars, 2).errors.tolist() == [1.0, 5.0]

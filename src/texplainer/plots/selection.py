@@ -156,7 +156,8 @@ def fold(bars: Bars, most: int, *, sort: bool = True) -> Bars:
         size = np.abs(bars.values[rest])
         names, details = [*names, f"the other {len(rest):,}"], [*details, ""] if details else []
         values = np.append(values, bars.values[rest].sum())
-        errors = np.append(errors, bars.errors[rest].sum())
+        # not their sum: the sum of all shares is exact, so that they do not err the same way
+        errors = np.append(errors, np.linalg.norm(bars.errors[rest]))
         doubted = np.append(doubted, size[bars.doubtful[rest]].sum() > size.sum() / 2)
     return replace(
         bars,
