@@ -233,6 +233,20 @@ def test_the_server_listens_on_loopback_only_and_stops(bench):
         httpx.get(address)
 
 
+def test_serve_ends_in_peace_however_early_it_is_interrupted():
+    """The page answers before the call that tells its address returns."""
+    model, rows = fitted()
+    said = []
+
+    def say(text):
+        said.append(text)
+        if len(said) == 1:
+            raise KeyboardInterrupt
+
+    app.serve(model, rows, open_browser=False, say=say)
+    assert said[0].startswith("Open http://127.0.0.1:") and said[1:] == ["Stopped."]
+
+
 def test_serve_says_where_and_a_rival_that_does_not_fit_is_a_message(bench):
     from texplainer.app import _others
 

@@ -109,12 +109,12 @@ def serve(
         explainer = TExplainer(model, rows, **options)
         made = _create(Workbench(explainer, data, _others(model, rows, options), title), token)
     with running(made, port) as address:
-        say(f"Open {address} (this machine only; stop with Ctrl-C)")
-        if open_browser:
-            import webbrowser
+        try:  # from here on: whoever reads the address may interrupt before the call that tells it returns
+            say(f"Open {address} (this machine only; stop with Ctrl-C)")
+            if open_browser:
+                import webbrowser
 
-            webbrowser.open(address)
-        try:
+                webbrowser.open(address)
             Event().wait()
         except KeyboardInterrupt:
             say("Stopped.")
