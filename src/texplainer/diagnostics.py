@@ -101,7 +101,7 @@ def verdicts(place: Place, found: Found, scale: Array, names: Sequence[str]) -> 
     size, bars = _length(found.values, scale), np.nan_to_num(_length(found.error, scale))
     least = MATERIAL * place.background.output_spread
     loose = (bars > LOOSE * size) & (bars > least)
-    shaky = np.nan_to_num(found.wobble) > FRAGILE
+    worst = np.nan_to_num(found.wobble).max(axis=1, initial=0.0)
     undefined = ~np.all(np.isfinite(found.values), axis=(1, 2))
     count = len(found.values)
     verdict, reason = np.full(count, "stable", dtype="<U9"), np.full(count, "", dtype=object)
@@ -111,8 +111,8 @@ def verdicts(place: Place, found: Found, scale: Array, names: Sequence[str]) -> 
         (undefined, lambda i: "the values are not finite"),
         (loose.any(axis=1), lambda i: f"the error bars are {_share(bars[i], size[i])} of the values"),
         (
-            shaky.any(axis=1),
-            lambda i: f"{_percent(found.wobble[i])} under moves of 5% of a spread",
+            worst > FRAGILE,
+            lambda i: f"{_percent(worst[i])} under moves of 5% of a spread",
         ),
     ):
         for i in np.flatnonzero(mask & (reason == "")):
@@ -126,8 +126,7 @@ def _share(bars: Array, size: Array) -> str:
     return f"{worst:.0%}" if worst < 10 else "many times the size"
 
 
-def _percent(wobble: Array) -> str:
-    worst = float(np.nanmax(wobble))
+def _percent(worst: float) -> str:
     return f"the values change by about {worst:.0%}" if worst < 10 else "the values change wholly"
 
 

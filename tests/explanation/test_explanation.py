@@ -126,6 +126,18 @@ def test_repr_is_honest(explanation):
     assert "78 (13 a row)" in text
 
 
+def test_repr_of_one_row_tells_its_cells_and_values(explanation):
+    text = repr(explanation[4])
+    for o, output in enumerate(explanation.output_names):
+        assert f"  {output} = {explanation.predictions[4, o]:.4g}" in text
+        for j, name in enumerate(explanation.feature_names):
+            line = next(
+                line for line in text.split(f"  {output} = ")[1].splitlines() if f" {name} = " in line
+            )
+            assert f"{explanation.values[4, j, o]:.4g}" in line and str(explanation.data[4, j])[:4] in line
+    assert " = " not in repr(explanation)
+
+
 @pytest.mark.parametrize("plot", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])
 @pytest.mark.filterwarnings("ignore")
 def test_shaps_own_plots_draw_it(plot):

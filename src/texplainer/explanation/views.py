@@ -11,6 +11,8 @@ from texplainer.errors import InputError
 if TYPE_CHECKING:
     from texplainer.explanation.explanation import Explanation
 
+MOST = 10  # features of a single row in words
+
 
 def importance(explanation: Explanation) -> dict[str, np.ndarray]:
     """Per feature the mean |value|, its standard deviation and the share of positive rows, greatest first."""
@@ -94,7 +96,27 @@ def summary_words(explanation: Explanation) -> str:
         lines.append("  rows         " + ", ".join(f"{n} {v}" for v, n in counts.items()))
     if explanation.categories:
         lines.append(f"  categorical  {', '.join(explanation.categories)}")
+    if rows == 1:
+        lines += [line for o in range(outputs) for line in _row_lines(explanation, o)]
     return "\n".join(lines)
+
+
+def _row_lines(explanation: Explanation, output: int) -> list[str]:
+    """The prediction of a single row, and its greatest values beside their cells."""
+    arrays = explanation.arrays
+    values = arrays["values"][0, :, output]
+    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
+    cells = []
+    for j in order[:MOST]:
+        cell = arrays["data"][0, j]
+        cell = f"{cell:.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
+        bound = arrays["error"][0, j, output] if "error" in arrays else 0.0
+        bar = f" ± {bound:.1g}" if np.isfinite(bound) and bound else ""
+        cells.append((f"{explanation.feature_names[j]} = {cell}", f"{values[j]: .4g}{bar}"))
+    wide = max((len(name) for name, _ in cells), default=0)
+    lines = [f"  {explanation.output_names[output]} = {arrays['predictions'][0, output]:.4g}"]
+    lines += [f"    {name:{wide}}  {value}" for name, value in cells]
+    return lines + ([f"    and {len(order) - MOST} more"] if len(order) > MOST else [])
 
 
 def _error_words(values: np.ndarray, error: np.ndarray) -> str:
