@@ -96,8 +96,33 @@ def test_a_long_table_in_small_blocks_reaches_the_vector_execution(monkeypatch):
     """100 trees, 2,048 rows a block: no single block is worth compiling for, ten of them are."""
     monkeypatch.setattr(soft, "vector_rows", types.SimpleNamespace(signatures=[]))
     monkeypatch.setattr(soft, "_so_far", {"scalar": 0.0}, raising=False)
-    chosen = [soft.fastest(lambda *how: None, 2048, 9_700)[0] > 0 for _ in range(10)]
+    monkeypatch.setattr(soft, "EXECUTIONS", dict.fromkeys(soft.EXECUTIONS, lambda *how: None))
+    plan, arrays = types.SimpleNamespace(kind=np.zeros(9_700)), (np.zeros((2048, 1)), np.arange(2048))
+    chosen = [soft.fastest(plan, arrays, None)[0] > 0 for _ in range(10)]
     assert not any(chosen[:2]) and all(chosen[2:])
+
+
+def test_executions_are_tried_on_the_same_rows(monkeypatch):
+    """On rows far out a deep tree has little to do: tried there, the scalar execution once looked the faster."""
+    trees, rng = forest(4, depth=5)
+    f = with_half_widths(assemble(trees, features=5, base=[0.0], link="identity"), np.full(5, 0.7))
+    rows = rng.normal(size=(700, 5))
+    f(rows, execution="vector")  # compiled
+    seen = {}
+
+    def noted(name, execute):
+        def run(plan, cells, order, *others):
+            *_, first, last, _ = others
+            if last > first:
+                seen.setdefault(name, cells[order[first:last]])
+            execute(plan, cells, order, *others)
+
+        return run
+
+    monkeypatch.setattr(soft, "EXECUTIONS", {n: noted(n, e) for n, e in soft.EXECUTIONS.items()})
+    f(rows, threads=1)
+    assert len(seen["scalar"]) == soft.TRIAL and len(seen["vector"]) == soft.BLOCK
+    assert {tuple(row) for row in seen["scalar"]} <= {tuple(row) for row in seen["vector"]}
 
 
 def test_gradient_is_the_derivative_of_the_smoothed_value():

@@ -7,7 +7,8 @@ S_R of its children and slope dp of the probability of going right, ``G[column] 
 
 Two executions of the same formulas (`split`), equal to the last bit. `scalar_rows` walks one row
 with a stack and skips every child without mass: few rows, deep trees, narrow kernels. `vector_rows`
-carries `BLOCK` rows through each node and skips a child that no row of the block reaches.
+carries `BLOCK` rows through each node, skips a child that no row of the block reaches, and in each node the
+groups of rows that are not there.
 """
 
 # pyright: basic, reportCallIssue=false, reportGeneralTypeIssues=false
@@ -20,9 +21,17 @@ from numba import njit
 from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, LOWER, MISSING_LEFT, UPPER
 from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.split import split_between, split_free, split_once, take_default
-from texplainer.gradients.trees.vectors import WIDTH, any_positive, load_vector, splat, store
+from texplainer.gradients.trees.vectors import (
+    WIDTH,
+    all_groups,
+    any_positive,
+    load_vector,
+    next_group,
+    splat,
+    store,
+)
 
-BLOCK = 96  # rows a node visit: the walk itself costs as much as a dozen rows
+BLOCK = 192  # rows a node visit: the walk itself costs as much as a dozen rows
 _U = np.uint64  # signed indices would be checked for wrap-around at every access
 _compiled = compiled("vectors", "ensemble", "split")
 
@@ -134,12 +143,14 @@ def _leaf_pair(split):
     """Compile `leaf_pair` for one kind of split (a function handed over at run time could not be cached)."""
 
     @njit(error_model="numpy")
-    def leaf_pair(block, soft, leaves, places):
+    def leaf_pair(groups, soft, leaves, places):
         """A node whose children are leaves: split, add to the slopes and return, all at once."""
         threshold, lower, upper, inverse, nans, default = soft
         low, high, rise = leaves
         at, cells, mass, slopes, bends, done, mirror = places
-        for lane in range(_U(0), block, _U(WIDTH)):
+        while groups:
+            group, groups = next_group(groups)
+            lane = group * _U(WIDTH)
             x = load_vector(at, cells + lane)
             left, right, slope, bend = split(threshold, lower, upper, x, inverse)
             if nans:
@@ -156,14 +167,16 @@ def _open(split):
     """Compile `open_node` for one kind of split."""
 
     @njit(error_model="numpy")
-    def open_node(block, soft, swap, places):
+    def open_node(groups, block, soft, swap, places):
         """Split a node: frame <- (left, right, slope), below <- the children's masses; who has any."""
         threshold, lower, upper, inverse, nans, default = soft
         at, cells, mass, frame, below, mirror = places
         near = block if swap else _U(0)
         far = block - near
-        any_near, any_far = splat(0.0), splat(0.0)
-        for lane in range(_U(0), block, _U(WIDTH)):
+        in_near, in_far = _U(0), _U(0)
+        while groups:
+            group, groups = next_group(groups)
+            lane = group * _U(WIDTH)
             x = load_vector(at, cells + lane)
             to_near, to_far, slope, bend = split(threshold, lower, upper, x, inverse)
             if nans:
@@ -176,8 +189,9 @@ def _open(split):
             store(at, frame + _U(3) * block + lane, weight * (mirror * bend))
             store(at, below + near + lane, mass_near)
             store(at, below + far + lane, mass_far)
-            any_near, any_far = any_near + mass_near, any_far + mass_far
-        return any_positive(any_near), any_positive(any_far)
+            in_near |= _U(any_positive(mass_near)) << group
+            in_far |= _U(any_positive(mass_far)) << group
+        return in_near, in_far
 
     return open_node
 
@@ -199,15 +213,15 @@ def _fill(block, rows, order, start, filled, memory, low_cell, high_cell, has_na
 
 
 @njit(error_model="numpy")
-def _close(block, width, places):
+def _close(groups, block, width, places):
     """Both children are done: add to the slopes and return the node's own value."""
     at, children, frame, slopes, bends, done = places
-    for lane in range(_U(0), block, _U(WIDTH)):
+    while groups:
+        group, groups = next_group(groups)
+        lane = group * _U(WIDTH)
         left, right = load_vector(at, frame + lane), load_vector(at, frame + block + lane)
-        slope, bend = (
-            load_vector(at, frame + _U(2) * block + lane),
-            load_vector(at, frame + _U(3) * block + lane),
-        )
+        slope = load_vector(at, frame + _U(2) * block + lane)
+        bend = load_vector(at, frame + _U(3) * block + lane)
         for i in range(width):
             to = i * block + lane
             low, high = load_vector(at, children + to), load_vector(at, children + width * block + to)
@@ -223,6 +237,7 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
     outputs, columns, block = plan.outputs, _U(rows.shape[1]), plan.block
     size = plan.depth + _U(2)
     node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    groups_at = np.empty(_U(2) * size, np.uint64)
     # One piece of memory, each word of it times BLOCK: cells (columns), slopes and bends (columns, outputs),
     # values (outputs); then for every depth the masses of two siblings, a frame (left, right, slope, bend),
     # the siblings' results (2, width).
@@ -241,12 +256,14 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
         memory[slopes_at:masses_at] = 0.0
         for lane in range(np.int64(block)):
             memory[masses_at + _U(lane)] = 1.0 if lane < filled else 0.0
+        groups_at[0] = all_groups(filled, WIDTH)
         for tree in range(_U(len(plan.roots))):
             node, output, depth = plan.roots[tree], plan.output[tree], _U(0)
             side_at[0] = _U(0)
             while True:
                 kind, column = plan.kind[node], plan.column[node]
                 sibling = _U(2) * depth + side_at[depth]
+                groups = groups_at[sibling]
                 mass, done = masses_at + sibling * block, done_at + sibling * width * block
                 if not kind & LEAF:
                     threshold, lower, upper = plan.threshold[node], plan.lower[node], plan.upper[node]
@@ -267,50 +284,54 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
                     soft = (threshold, lower, upper, inverse, nans, default)
                     if many is None and kind & LEAF_PAIR:
                         slopes = slopes_at + (column * outputs + output) * block
-                        low, high = (
-                            plan.value[plan.right[node + _U(1)], 0],
-                            plan.value[plan.right[node + _U(2)], 0],
-                        )
+                        low = plan.value[plan.right[node + _U(1)], 0]
+                        high = plan.value[plan.right[node + _U(2)], 0]
                         leaves = (high, low, high - low) if swap else (low, high, high - low)
                         places = (at, column * block, mass, slopes, slopes + apart, done, mirror)
                         if bounds == 0:
-                            _leaf_pair_free(block, soft, leaves, places)
+                            _leaf_pair_free(groups, soft, leaves, places)
                         elif bounds == LOWER | UPPER:
-                            _leaf_pair_between(block, soft, leaves, places)
+                            _leaf_pair_between(groups, soft, leaves, places)
                         else:
-                            _leaf_pair_once(block, soft, leaves, places)
+                            _leaf_pair_once(groups, soft, leaves, places)
                     else:
                         frame = frames_at + _U(4) * depth * block
                         below = masses_at + _U(2) * (depth + _U(1)) * block
                         places = (at, column * block, mass, frame, below, mirror)
                         if bounds == 0:
-                            near, far = _open_free(block, soft, swap, places)
+                            near, far = _open_free(groups, block, soft, swap, places)
                         elif bounds == LOWER | UPPER:
-                            near, far = _open_between(block, soft, swap, places)
+                            near, far = _open_between(groups, block, soft, swap, places)
                         else:
-                            near, far = _open_once(block, soft, swap, places)
-                        if not (near if swap else far):
+                            near, far = _open_once(groups, block, soft, swap, places)
+                        if swap:
+                            near, far = far, near
+                        if not far:
                             node += _U(1)
-                        elif not (far if swap else near):
+                        elif not near:
                             node = plan.right[node]
                         else:
                             node_at[depth] = node
                             depth += _U(1)
                             side_at[depth] = _U(0)
+                            groups_at[_U(2) * depth], groups_at[_U(2) * depth + _U(1)] = near, far
                             node += _U(1)
                         continue
                 else:
                     for i in range(width):
                         leaf = splat(plan.value[plan.right[node], i])
-                        for lane in range(_U(0), block, _U(WIDTH)):
-                            store(at, done + i * block + lane, leaf)
+                        todo = groups
+                        while todo:
+                            group, todo = next_group(todo)
+                            store(at, done + i * block + group * _U(WIDTH), leaf)
                 while depth > _U(0) and side_at[depth] == _U(1):
                     children = done_at + _U(2) * depth * width * block
                     depth -= _U(1)
                     frame = frames_at + _U(4) * depth * block
                     slopes = slopes_at + (plan.column[node_at[depth]] * outputs + output) * block
                     done = done_at + (_U(2) * depth + side_at[depth]) * width * block
-                    _close(block, width, (at, children, frame, slopes, slopes + apart, done))
+                    groups = groups_at[_U(2) * depth + side_at[depth]]
+                    _close(groups, block, width, (at, children, frame, slopes, slopes + apart, done))
                 if depth == _U(0):
                     break
                 side_at[depth] = _U(1)

@@ -9,10 +9,11 @@ crossing, ``threshold * pace + shift``, only orders the crossings and may be rou
 of a line always sum to f(x) - f(b).
 
 Two executions: `scalar_lines` walks one line with a stack and can tell the places of its jumps apart;
-`vector_lines` carries a block of lines through each node (`spans`) and skips what none of them reaches.
+`vector_lines` carries a block of lines through each node (`spans`), skips what none of them reaches, and in
+each node the groups of lines that are not there.
 """
 
-# pyright: basic, reportCallIssue=false
+# pyright: basic, reportCallIssue=false, reportGeneralTypeIssues=false
 
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from numba import njit
 from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
 from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.spans import LANES, cross_leaves, fill_double, join_spans, part_spans
+from texplainer.gradients.trees.vectors import all_groups, next_group
 
 _U = np.uint64
 _F = np.float32
@@ -192,7 +194,7 @@ def _deliver(lines, pairs, filled, shares, jumps):
             jumps[row, slot, 0, at // outputs, at % outputs] += weight * shares[at, lane]
 
 
-@compiled("spans", "ensemble")
+@compiled("spans", "vectors", "ensemble")
 def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
     """As `scalar_lines` with one bin, `plan.block` lines a node visit, for rows ``order[first:last]``.
 
@@ -203,13 +205,15 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
     columns, outputs, block = _U(lines.place.shape[1]), plan.outputs, plan.block
     step, size = np.int64(block) // together, plan.depth + _U(2)
     node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    groups_at = np.empty(_U(2) * size, np.uint64)
     codes = np.zeros((2, np.int64(columns), 4, np.int64(block)), np.float32)
     low, high = np.empty((2, np.int64(columns)), np.float32), np.empty((2, np.int64(columns)), np.float32)
     missing, pairs = np.empty(columns, np.bool_), np.empty((np.int64(block), 2), np.int64)
     spans = np.zeros((np.int64(size), 4, np.int64(block)), np.float32)
     shares = np.zeros((np.int64(columns * outputs), np.int64(block)))
     done = np.zeros((np.int64(size), 2, 2, np.int64(width), np.int64(block)))
-    single, double, lanes = block * _U(4), block * _U(8), _U(LANES)
+    single, double = block * _U(4), block * _U(8)
+    short, long = _U(4 * LANES), _U(8 * LANES)  # bytes of a group
     codes_at, spans_at = _U(codes.ctypes.data), _U(spans.ctypes.data)
     shares_at, done_at = _U(shares.ctypes.data), _U(done.ctypes.data)
     apart = width * double
@@ -220,7 +224,7 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
             shares[:] = 0.0
             for lane in range(np.int64(block)):
                 spans[0, 0, lane], spans[0, 1, lane] = SINCE, UNTIL if lane < filled else SINCE
-            used = _U(-(-filled // LANES) * LANES)
+            groups_at[0] = all_groups(filled, LANES)
             for tree in range(_U(len(plan.roots))):
                 node, output, depth = plan.roots[tree], plan.output[tree], _U(0)
                 side_at[0] = _U(0)
@@ -228,6 +232,7 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
                     kind, column = plan.kind[node], plan.column[node]
                     side = side_at[depth]
                     result = done_at + (depth * _U(2) + side) * _U(2) * apart
+                    groups = groups_at[depth * _U(2) + side]
                     if not kind & LEAF:
                         rank, threshold = plan.rank[node], plan.threshold[node]
                         left = _U(1) if missing[column] and kind & MISSING_LEFT else _U(0)
@@ -243,12 +248,13 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
                             share = shares_at + (column * outputs + output) * double
                             small = plan.value[plan.right[node + _U(1)], 0]
                             large = plan.value[plan.right[node + _U(2)], 0]
-                            for lane in range(_U(0), used, lanes):
+                            while groups:
+                                group, groups = next_group(groups)
                                 cross_leaves(
-                                    code + lane * _U(4),
-                                    span + lane * _U(4),
-                                    share + lane * _U(8),
-                                    result + lane * _U(8),
+                                    code + group * short,
+                                    span + group * short,
+                                    share + group * long,
+                                    result + group * long,
                                     single,
                                     rank,
                                     threshold,
@@ -256,35 +262,46 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
                                     large,
                                 )
                         else:
-                            below, went = spans_at + (depth + _U(1)) * _U(4) * single, _U(0)
-                            for lane in range(_U(0), used, lanes):
-                                at = lane * _U(4)
-                                went |= part_spans(code + at, span + at, below + at, single, rank, threshold)
-                            if went == _U(3):
+                            below = spans_at + (depth + _U(1)) * _U(4) * single
+                            to_left, to_right = _U(0), _U(0)
+                            while groups:
+                                group, groups = next_group(groups)
+                                at = group * short
+                                went = part_spans(code + at, span + at, below + at, single, rank, threshold)
+                                to_left |= (went & _U(1)) << group
+                                to_right |= (went >> _U(1)) << group
+                            if to_left and to_right:
                                 node_at[depth] = node
                                 depth += _U(1)
                                 side_at[depth] = _U(0)
+                                groups_at[depth * _U(2)], groups_at[depth * _U(2) + _U(1)] = to_left, to_right
                                 node += _U(1)
                             else:
-                                node = plan.right[node] if went & _U(2) else node + _U(1)
+                                node = plan.right[node] if to_right else node + _U(1)
                             continue
                     else:
                         for i in range(width):
                             value = plan.value[plan.right[node], i]
-                            for lane in range(_U(0), used, lanes):
-                                fill_double(result + i * double + lane * _U(8), value)
-                                fill_double(result + apart + i * double + lane * _U(8), value)
+                            todo = groups
+                            while todo:
+                                group, todo = next_group(todo)
+                                at = result + i * double + group * long
+                                fill_double(at, value)
+                                fill_double(at + apart, value)
                     while depth > _U(0) and side_at[depth] == _U(1):
                         below = spans_at + depth * _U(4) * single
                         left_at = done_at + depth * _U(4) * apart
                         depth -= _U(1)
                         result = done_at + (depth * _U(2) + side_at[depth]) * _U(2) * apart
                         share = shares_at + (plan.column[node_at[depth]] * outputs + output) * double
+                        groups = groups_at[depth * _U(2) + side_at[depth]]
                         for i in range(width):
-                            for lane in range(_U(0), used, lanes):
-                                at = i * double + lane * _U(8)
+                            todo = groups
+                            while todo:
+                                group, todo = next_group(todo)
+                                at = i * double + group * long
                                 join_spans(
-                                    below + lane * _U(4),
+                                    below + group * short,
                                     left_at + at,
                                     left_at + _U(2) * apart + at,
                                     share + at,

@@ -13,9 +13,7 @@ and each eighth is carried through the link's mean derivative on it.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -26,13 +24,15 @@ from texplainer.errors import Unsupported
 from texplainer.gradients.trees.crossings import Ends, LinePlan, Lines, scalar_lines, vector_lines
 from texplainer.gradients.trees.ensemble import LEAF, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import coherent_order
+from texplainer.gradients.trees.links import constant_slope, jacobian
 from texplainer.gradients.trees.model import Explained
-from texplainer.gradients.trees.soft import Smoothed, with_half_widths
+from texplainer.gradients.trees.soft import Smoothed, in_threads, with_half_widths
 from texplainer.types import Array
 
 BINS = 8
 HUGE = 1e30  # cells beyond it count as infinite: the kernels hold them as float32
-BLOCK = 64  # lines a node visit
+BLOCK = 128  # lines a node visit
+TOGETHER = 32  # rows of a block: neighbours, so that groups of lines to them go the same way
 CHUNK = 2**22  # numbers of binned jumps held at a time
 
 
@@ -171,7 +171,7 @@ def _walk(
     if bins > 1:
         in_threads(partial(scalar_lines, prepared.plan, known, end, jumps), len(rows), 1, threads)
         return jumps
-    together = int(np.clip(len(rows), 1, BLOCK))
+    together = int(np.clip(len(rows), 1, TOGETHER))
     order = np.arange(len(rows))
     if len(rows) > together:
         order = coherent_order(prepared.hard.code(rows), prepared.hard.importance, together)
@@ -182,18 +182,6 @@ def _walk(
 
     in_threads(walk, len(rows), together, threads)
     return jumps
-
-
-def in_threads(work: Callable[[int, int], None], rows: int, block: int, threads: int | None) -> None:
-    """Call `work` for parts of the rows, whole blocks each."""
-    workers = min(threads or os.cpu_count() or 1, -(-rows // block))
-    if workers <= 1:
-        return work(0, rows)
-    share = -(-rows // (4 * workers * block)) * block
-    with ThreadPoolExecutor(workers) as pool:
-        for job in [pool.submit(work, at, min(at + share, rows)) for at in range(0, rows, share)]:
-            job.result()
-    return None
 
 
 def crossing_places(groups: NDArray[np.int64], features: int) -> Floats:
@@ -239,7 +227,7 @@ def explained_line_shares(
     prepared = rank_thresholds(explained.ensemble, explained.predictor.schema.levels, hard)
     begin, end = (explained.before(explained.cells(table))[0] for table in (starts, rows))
     outputs = list(explained.predictor.outputs)
-    slope = _constant_slope(explained, len(explained.ensemble.base))
+    slope = constant_slope(explained.after, len(explained.ensemble.base))
     if slope is not None:
         return line_shares(prepared, begin, weights, groups, end) @ slope[outputs].T
     shape = (int(groups.max(initial=-1)) + 1, rows.shape[1], len(outputs))
@@ -256,20 +244,6 @@ def explained_line_shares(
     return found
 
 
-def _constant_slope(explained: Explained, width: int) -> Array | None:
-    """Give the derivative of a linear link, (all outputs, raw); None for others."""
-    probe = np.array([[0.5], [0.25], [0.125]]) ** np.arange(1.0, width + 1)  # no two differ by a constant
-    slopes = _slopes(explained, probe)
-    return slopes[0] if (slopes == slopes[0]).all() else None
-
-
-def _slopes(explained: Explained, raw: Array) -> Array:
-    """Jacobian of the link, (points, all outputs, raw)."""
-    value, back = explained.after(raw)
-    seeds = np.broadcast_to(np.eye(value.shape[1])[:, None, :], (value.shape[1], len(raw), value.shape[1]))
-    return back(np.ascontiguousarray(seeds)).transpose(1, 0, 2)
-
-
 NODES, SHARES = np.polynomial.legendre.leggauss(3)
 
 
@@ -283,7 +257,7 @@ def _through_link(explained: Explained, outputs: list[int], raw: Array, jumps: A
     low = raw[:, None] + np.cumsum(steps, axis=2) - steps
     shares = np.zeros((rows, lines, features, len(outputs)))
     for node, share in zip((NODES + 1) / 2, SHARES / 2, strict=True):
-        slope = _slopes(explained, (low + node * steps).reshape(-1, width))[:, outputs]
+        slope = jacobian(explained.after, (low + node * steps).reshape(-1, width))[:, outputs]
         slope = slope.reshape(rows, lines, bins, len(outputs), width)
         shares += share * np.einsum("rlbok,rlbfk->rlfo", slope, jumps, optimize=True)
     ends = (low[:, :, -1] + steps[:, :, -1]).reshape(-1, width)

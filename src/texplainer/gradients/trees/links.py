@@ -82,3 +82,17 @@ def link(ensemble: TreeEnsemble, scale: str, task: str = "regression") -> tuple[
     if steepness == 1.0 or scale == "scores" or (scale == "margin" and ensemble.link not in CLASSES):
         return chosen, bend
     return compose(affine(steepness * np.eye(len(ensemble.base))), chosen), lambda y: steepness**2 * bend(y)
+
+
+def jacobian(after: Map, raw: Array) -> Array:
+    """The derivative of a link at some raw sums, (points, all outputs, raw)."""
+    value, back = after(raw)
+    seeds = np.broadcast_to(np.eye(value.shape[1])[:, None, :], (value.shape[1], len(raw), value.shape[1]))
+    return back(np.ascontiguousarray(seeds)).transpose(1, 0, 2)
+
+
+def constant_slope(after: Map, width: int) -> Array | None:
+    """The derivative of a linear link of `width` raw sums, (all outputs, raw); None for others."""
+    probe = np.array([[0.5], [0.25], [0.125]]) ** np.arange(1.0, width + 1)  # no two differ by a constant
+    slopes = jacobian(after, probe)
+    return slopes[0] if (slopes == slopes[0]).all() else None

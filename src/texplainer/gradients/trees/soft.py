@@ -18,9 +18,12 @@ import numpy as np
 from texplainer.gradients.trees.compiled import BLOCK, KernelArrays, scalar_rows, vector_rows
 from texplainer.gradients.trees.ensemble import LEAF, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import coherent_order, subtree_ends
+from texplainer.gradients.trees.vectors import WIDTH
 
 Execution = Callable[..., None]
 EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
+FEW = 24  # rows for which the scalar execution is the faster one
+TRIAL = 4  # rows that show how fast it is: on deep trees each costs as much as ten of the other
 WORTH = 2e7  # rows times nodes of one call from which the vector execution is worth being compiled
 TOGETHER = 2 * WORTH  # the same of all calls so far: a long table comes in blocks that are small each
 _so_far = {"scalar": 0.0}  # rows times nodes done while the vector execution was not at hand
@@ -40,13 +43,13 @@ class Smoothed:
     def code(self, rows: Floats) -> Floats:
         """Rows as the kernels read them: clipped, virtual columns appended, hard columns ranked."""
         cells = np.clip(self.ensemble.widen(rows), -LARGEST, LARGEST)
-        for column, thresholds in self.ranks.items():
+        if self.ranks:
             with np.errstate(over="ignore"):
-                exact = np.clip(
-                    cells[:, column].astype(self.ensemble.dtype).astype(np.float64), -LARGEST, LARGEST
-                )
-            rank = 4.0 * np.searchsorted(thresholds, exact, side="left")
-            cells[:, column] = np.where(np.isnan(exact), np.nan, rank)
+                exact = cells.astype(self.ensemble.dtype).astype(np.float64)
+            exact = np.clip(exact, -LARGEST, LARGEST)
+            for column, thresholds in self.ranks.items():
+                cells[:, column] = 4.0 * np.searchsorted(thresholds, exact[:, column], side="left")
+            cells[np.isnan(exact)] = np.nan
         return np.ascontiguousarray(cells)
 
     def __call__(
@@ -66,8 +69,13 @@ class Smoothed:
         value = np.zeros((len(rows), outputs))
         gradient, bent = np.zeros((2, len(rows), self.ensemble.columns, outputs))
         order = np.arange(len(rows))
-        if len(rows) >= 4 * BLOCK and execution != "scalar":
-            order = coherent_order(cells, self.importance, BLOCK)
+        if len(rows) >= 2 * BLOCK and execution != "scalar":
+            order = coherent_order(cells, self.importance, WIDTH)
+            middle = len(order) // 2 // BLOCK * BLOCK  # the first block is tried, and those at an end are odd
+            order[:BLOCK], order[middle : middle + BLOCK] = (
+                order[middle : middle + BLOCK],
+                order[:BLOCK].copy(),
+            )
         fill_rows(self.plan, (cells, order, value, gradient, bent), execution, threads)
         inverse = self.plan.inverse[: self.ensemble.features, None]
         gradient, bent = (one[:, : self.ensemble.features] for one in (gradient, bent))
@@ -110,22 +118,24 @@ def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threa
     """Fill all but (cells, order, ...) of the arrays, in parallel over rows; how changes nothing."""
     width = plan.value.shape[1]
     many = None if width == 1 else width
-
-    def execute(name: str, first: int, last: int) -> None:
-        EXECUTIONS[name](plan, *arrays, first, last, many)
-
-    first, last = 0, len(arrays[0])
+    done = 0
     if execution == "auto":
-        first, last, execution = fastest(execute, last, len(plan.kind))
-    workers = min(threads or os.cpu_count() or 1, -(-(last - first) // (2 * BLOCK)))
+        done, execution = fastest(plan, arrays, many)
+
+    def execute(first: int, last: int) -> None:
+        EXECUTIONS[execution](plan, *arrays, done + first, done + last, many)
+
+    in_threads(execute, len(arrays[0]) - done, BLOCK, threads)
+
+
+def in_threads(work: Callable[[int, int], None], rows: int, block: int, threads: int | None) -> None:
+    """Call `work` for parts of the rows, whole blocks each."""
+    workers = min(threads or os.cpu_count() or 1, -(-rows // block))
     if workers <= 1:
-        return execute(execution, first, last)
-    share = -(-(last - first) // (4 * workers * BLOCK)) * BLOCK
+        return work(0, rows)
+    share = -(-rows // (4 * workers * block)) * block
     with ThreadPoolExecutor(workers) as pool:
-        jobs = [
-            pool.submit(execute, execution, at, min(at + share, last)) for at in range(first, last, share)
-        ]
-        for job in jobs:
+        for job in [pool.submit(work, at, min(at + share, rows)) for at in range(0, rows, share)]:
             job.result()
     return None
 
@@ -140,20 +150,25 @@ def nodes_below(plan: KernelArrays) -> Floats:
     )
 
 
-def fastest(execute: Callable[[str, int, int], None], rows: int, nodes: int) -> tuple[int, int, str]:
-    """The faster execution, by trying both on a few rows if there are many; and the rows that remain."""
-    if not vector_rows.signatures and not _worth_compiling(rows * nodes):
-        return 0, rows, "scalar"
-    if rows < 4 * BLOCK:
-        return 0, rows, "scalar" if rows < BLOCK // 4 else "vector"
+def fastest(plan: KernelArrays, arrays: tuple[Any, ...], many: int | None) -> tuple[int, str]:
+    """How many rows are done, and the execution for the rest: with many rows the faster one on some."""
+    cells, order, *sums = arrays
+    if not vector_rows.signatures and not _worth_compiling(len(cells) * len(plan.kind)):
+        return 0, "scalar"
+    if len(cells) < 2 * BLOCK:
+        return 0, "scalar" if len(cells) < FEW else "vector"
+    few = order[: BLOCK : BLOCK // TRIAL]  # of the same rows, on paper of their own
+    tries = {
+        "vector": (arrays, BLOCK),
+        "scalar": ((cells[few], np.arange(TRIAL), *(np.zeros_like(one[:TRIAL]) for one in sums)), TRIAL),
+    }
     took: dict[str, float] = {}
-    tries = {"vector": (0, BLOCK), "scalar": (rows - BLOCK // 12, rows)}
-    for name, (first, last) in tries.items():
-        execute(name, 0, 0)  # compile, or load from the cache
+    for name, (given, count) in tries.items():
+        EXECUTIONS[name](plan, *given, 0, 0, many)  # compile, or load from the cache
         began = time.thread_time()
-        execute(name, first, last)
-        took[name] = (time.thread_time() - began) / (last - first)
-    return BLOCK, rows - BLOCK // 12, min(took, key=lambda name: took[name])
+        EXECUTIONS[name](plan, *given, 0, count, many)
+        took[name] = (time.thread_time() - began) / count
+    return BLOCK, min(took, key=lambda name: took[name])
 
 
 def _worth_compiling(work: float) -> bool:

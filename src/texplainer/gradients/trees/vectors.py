@@ -15,8 +15,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, models, register_model
@@ -25,6 +26,7 @@ WIDTH = 16  # lanes a value: several registers, so that independent work hides t
 _DOUBLE = ir.DoubleType()
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
 _INDEX = ir.IntType(32)
+_U = np.uint64
 
 
 class LanesType(types.Type):
@@ -191,3 +193,31 @@ _operator(operator.add, "fadd")
 _operator(operator.sub, "fsub")
 _operator(operator.mul, "fmul")
 _operator(operator.truediv, "fdiv")
+
+
+# --- groups of lanes at work: a bit each
+# -----------------------------------------------------------------------
+# A node of a tree is reached by few of the rows of a block. Neighbours in a block are alike, so that whole
+# groups of lanes have nothing to do there, and are passed over without a look at them.
+
+
+@njit(error_model="numpy")
+def all_groups(filled, lanes):
+    """The groups of `lanes` that hold the first `filled` lanes of a block, at most 63."""
+    return (_U(1) << _U((filled + lanes - 1) // lanes)) - _U(1)
+
+
+@njit(error_model="numpy")
+def next_group(groups):
+    """The number of the first group, and the groups without it."""
+    return _zeros_below(groups), groups & (groups - _U(1))
+
+
+@intrinsic
+def _zeros_below(typingctx, word):
+    """How many zeros stand below the lowest bit of a word that is not zero."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
