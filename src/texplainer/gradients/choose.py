@@ -61,8 +61,19 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
         found = engine.lines(layout.to_cells(starts), weights, groups, layout.to_cells(rows))
         return layout.gathered(found, axis=2)
 
+    def replaced(rows: Array, row: np.ndarray, column: np.ndarray, values: Array) -> Array:
+        assert engine.replaced is not None
+        places = np.take(layout.places, column)
+        return engine.replaced(layout.to_cells(rows), row, places, layout.to_cells(values))
+
     point = engine.point and folded_engine(engine.point, schema)
-    folded = replace(engine, gradient=gradient, point=point, lines=lines if engine.lines else None)
+    folded = replace(
+        engine,
+        gradient=gradient,
+        point=point,
+        lines=lines if engine.lines else None,
+        replaced=replaced if engine.replaced else None,
+    )
     return _still(folded, schema)
 
 

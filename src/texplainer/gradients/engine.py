@@ -83,6 +83,9 @@ class Engine:
     #: starts (lines, features), weights (lines,), groups (lines,), rows (rows, features) -> the exact
     #: integral along the lines, (rows, groups, features, outputs); None where the engine has none
     lines: Callable[[Array, Array, np.ndarray, Array], Array] | None = None
+    #: rows, row and column of some of their cells, values (values, features) of the columns -> exactly what
+    #: f gains with each value in the cell, (cells, values, outputs); None where the model itself must tell
+    replaced: Callable[[Array, np.ndarray, np.ndarray, Array], Array] | None = None
 
     @property
     def at_point(self) -> Engine:

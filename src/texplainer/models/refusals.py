@@ -32,8 +32,9 @@ def _minded(predictor: Predictor, rows: Array, gaps: np.ndarray, holed: np.ndarr
     if not len(holed):
         return holed
     packed = np.packbits(gaps[holed], axis=1)  # an eighth of the bytes to sort
-    _, first, pattern = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    return holed[~_taken(predictor, rows[holed[first]])[pattern.reshape(-1)]]
+    words = packed.view(f"S{packed.shape[1]}")[:, 0]  # ten times faster to sort than rows of an array
+    _, first, pattern = np.unique(words, return_index=True, return_inverse=True)
+    return holed[~_taken(predictor, rows[holed[first]])[pattern]]
 
 
 def _taken(predictor: Predictor, rows: Array) -> np.ndarray:

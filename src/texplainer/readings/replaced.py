@@ -1,10 +1,11 @@
-"""Rows with one cell replaced, predicted in pieces of bounded size."""
+"""Rows with one cell replaced: predicted in pieces of bounded size, or told by an engine that knows."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from texplainer.models.predictor import Predictor
+from texplainer.readings.reading import Place
 from texplainer.types import Array
 
 
@@ -23,6 +24,19 @@ def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndar
         points[np.arange(len(points)), column[part]] = cells[part]
         out[part] = predictor(points)
     return out
+
+
+def gains(place: Place, row: np.ndarray, column: np.ndarray, values: Array) -> tuple[Array, int]:
+    """What f gains with each of the column's `values` (values, features) in some cells, and the predictions.
+
+    The gains are (cells, values, outputs), the predictions those of one cell: none where the engine can tell.
+    """
+    if place.engine.replaced is not None:
+        return place.engine.replaced(place.rows, row, column, values), 0
+    count = len(values)
+    cells = values[:, column].T.reshape(-1)
+    there = replaced(place.predictor, place.rows, np.repeat(row, count), np.repeat(column, count), cells)
+    return there.reshape(len(row), count, -1) - place.predictions[row][:, None, :], count
 
 
 def noise_floor(predictor: Predictor, predictions: Array, output_spread: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from texplainer.readings.reading import Found, Place
 from texplainer.readings.references import references_of
-from texplainer.readings.replaced import noise_floor, replaced
+from texplainer.readings.replaced import gains, noise_floor
 from texplainer.readings.wobble import expected_change, moved, relative
 from texplainer.types import Array
 
@@ -63,18 +63,10 @@ def _fill_missing(place: Place, values: Array, error: Array) -> np.ndarray:
     if not len(row):
         return cost
     references = references_of(place.background)
-    weights = references.weights[:-1, column]  # (references, entries); the cell's own level changes nothing
-    count = len(weights)
-    there = replaced(
-        place.predictor,
-        place.rows,
-        np.repeat(row, count),
-        np.repeat(column, count),
-        references.values[:-1, column].T.reshape(-1),
-    ).reshape(len(row), count, -1)
-    delta = place.predictions[row][:, None, :] - there
+    weights = references.weights[:-1, column]  # (references, cells); the cell's own level changes nothing
+    delta, count = gains(place, row, column, references.values[:-1])  # (cells, references, outputs)
     floor = noise_floor(place.predictor, place.predictions, place.background.output_spread)[row]
     delta[np.abs(delta) <= floor[:, None, :]] = 0.0
-    values[row, column] = np.einsum("eqo,qe->eo", delta, weights)
+    values[row, column] = 0.0 - np.einsum("eqo,qe->eo", delta, weights)
     error[row, column] = floor
     return cost + count * missing.sum(axis=1)

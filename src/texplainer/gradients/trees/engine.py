@@ -47,6 +47,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         partial(smoothed_gradient, cache(explained.at), c),
         width=c,
         lines=partial(_lines, explained) if explained.diagonal else None,
+        replaced=_replaced(explained),
     )
 
 
@@ -55,6 +56,27 @@ def _lines(explained: Any, starts: Array, weights: Array, groups: Any, rows: Arr
     from texplainer.gradients.trees.lines import explained_line_shares
 
     return explained_line_shares(explained, starts, weights, groups, rows)
+
+
+def _replaced(explained: Any) -> Any:
+    """Other values in place of cells, prepared at the first asking.
+
+    None where a cell is not one input; where the model has categories that the table calls numbers; and for
+    log-odds of shares, which a last bit may move far.
+    """
+    predictor, ensemble = explained.predictor, explained.ensemble
+    coded = {feature for feature, _ in ensemble.categories} <= set(predictor.schema.levels)
+    steep = predictor.scale == "margin" and ensemble.link in ("share", "shares")
+    if steep or not coded or not explained.diagonal:
+        return None
+
+    @cache
+    def prepared() -> Any:
+        from texplainer.gradients.trees.replacements import replacements_of
+
+        return replacements_of(explained)
+
+    return lambda *cells: prepared()(*cells)
 
 
 def last_step(model: Any) -> Any:
