@@ -47,7 +47,7 @@ def test_killed_runs_lose_and_repeat_nothing(folder: Path) -> None:
     assert {"serial", "file", "processes"} == set(counts)
     for found in counts.values():
         assert not any(found.get(word) for word in fuzz.BAD), counts
-        assert found["killed"] >= 1 and found["finished"] >= 1
+        assert found["killed"] >= 1 and found["finished"] >= 1, counts
 
 
 def test_the_page_takes_the_counts(tmp_path: Path) -> None:
