@@ -7,10 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from texplainer.gradients import autodiff
-from texplainer.gradients.engine import Settings, Unsupported, choose
+from texplainer.gradients import autodiff, smoothing
+from texplainer.gradients.engine import BATCH, Settings, Unsupported, choose
 from texplainer.gradients.finite_difference import stencil
 from texplainer.models import predictor as prediction
+from texplainer.readings import pairs
 from texplainer.tables import schema as frames
 
 torch = pytest.importorskip("torch")
@@ -54,6 +55,16 @@ def test_float32_error_bound_covers_the_float64_twin():
     truth = autodiff.build(predictor_of(wide), X, Settings()).gradient(rows)
     gap = np.abs(found.values - truth.values)
     assert np.all(gap <= found.error) and gap.max() > truth.error.max()
+
+
+def test_no_point_is_passed_through_a_network_for_nothing():
+    """Blocks are padded to their size, and once a third of them was padding: points come in whole blocks."""
+    assert BATCH % autodiff.BLOCK == BATCH % pairs.PAIRS == BATCH % smoothing.POINTS == 0
+    net, seen = network(1, torch.float32), []
+    engine = choose(predictor_of(net), X, "auto", Settings(smoothing=0.2))
+    net.register_forward_hook(lambda module, given, found: seen.append(len(found)))
+    engine.gradient(RNG.normal(size=(2 * BATCH // smoothing.POINTS, 5)))
+    assert sum(seen) == 2 * BATCH
 
 
 def test_a_torch_model_is_left_as_found():

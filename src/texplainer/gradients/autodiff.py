@@ -23,7 +23,7 @@ from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-BLOCK = 2016  # more than `maps.BLOCK`, for a library's calls cost more than numpy's; the points of 42 rows
+BLOCK = 4 * maps.BLOCK  # for a library's calls cost more than numpy's
 TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
 
 
@@ -99,6 +99,7 @@ def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:
     forked = [device] if device.type == "cuda" else []
 
     def forward(rows: Array) -> tuple[Array, Pullback]:
+        kept = torch.float32 if rows.dtype == np.float32 else torch.float64  # of the slopes
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
@@ -113,7 +114,8 @@ def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:
         def pullback(d: Array) -> Array:
             seeds = torch.as_tensor(d, dtype=kind, device=device)
             out = [torch.autograd.grad(y, x, seed, retain_graph=True)[0] for seed in seeds]
-            return torch.stack(out).detach().cpu().double().numpy()
+            found = out[0][None] if len(out) == 1 else torch.stack(out)
+            return found.detach().cpu().to(kept).numpy()
 
         return y.detach().cpu().double().numpy(), pullback
 

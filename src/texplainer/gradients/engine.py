@@ -21,7 +21,7 @@ from texplainer.types import Array
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
 SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
 MOVE = 0.05  # in spreads: a row measured a little differently
-BATCH = 4096  # points given to an engine at a time, where many belong to one row
+BATCH = 3840  # points given to an engine at a time, where many belong to one row: whole blocks of `maps`
 
 #: engine name -> its module, cheapest exact one first
 ENGINES = {

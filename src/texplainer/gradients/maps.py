@@ -62,14 +62,14 @@ def checked_engine(
 def differentiate(
     chosen: Map, predictor: Predictor, sigma: Array, floor: float, size: int, rows: Array
 ) -> Gradient:
-    """Differentiate the explained outputs at rows, in blocks of `size`.
+    """Differentiate the explained outputs at rows, in blocks of `size`, in the map's float width.
 
     The error bound counts roundings relative to the row's whole gradient, or to `floor`: where a
     model saturates its slope is a difference of larger numbers.
     """
     (count, features), outputs = rows.shape, len(predictor.outputs)
-    values = np.empty((count, features, outputs))
-    error = np.empty(values.shape, dtype=np.float32)  # a bound needs no more digits
+    values = np.empty((0, features, outputs))
+    error = np.empty((count, features, outputs), dtype=np.float32)  # a bound needs no more digits
     # padded to whole blocks, so that a row's bits do not depend on how many others come with it
     width = rows.dtype if rows.dtype == np.float32 else np.dtype(np.float64)
     seeds = np.zeros((outputs, size, len(predictor.all_names)), dtype=width)
@@ -86,6 +86,8 @@ def differentiate(
         used = part.stop - start
         block[:used], block[used:] = rows[part], rows[start]
         found = chosen(block)[1](seeds)[:, :used]  # (outputs, rows, features)
+        if start == 0:
+            values = np.empty(error.shape, dtype=found.dtype)
         values[part] = found.transpose(1, 2, 0)
         if fixed.any():
             values[part, fixed] = 0.0

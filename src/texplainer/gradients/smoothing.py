@@ -114,39 +114,33 @@ def _average(
     at = np.concatenate([start + moves, start - moves], axis=1)  # (rows, points, features)
     np.clip(at, low, high, out=at)
     found = engine.gradient(at.reshape(-1, rows.shape[1]))
-    slopes = found.values.reshape(len(rows), 2, len(z), rows.shape[1], -1)
+    pairs, outputs = len(z), found.values.shape[2]
+    slopes = found.values.reshape(len(rows), 2, pairs, rows.shape[1], outputs)
     ahead, behind = slopes[:, 0], slopes[:, 1]  # (rows, pairs, features, outputs)
-    odd = np.empty((len(rows), ahead.shape[3], len(z), rows.shape[1]), dtype=kind)
+    odd = np.empty((len(rows), outputs, pairs, rows.shape[1]), dtype=kind)
     np.subtract(ahead.transpose(0, 3, 1, 2), behind.transpose(0, 3, 1, 2), out=odd, casting="same_kind")
     odd *= (sigma / 2).astype(kind)
-    mean = np.add(ahead, behind, out=ahead)
+    mean = np.empty((pairs, len(rows), rows.shape[1], outputs), dtype=slopes.dtype)  # long runs to add up
+    np.add(ahead.swapaxes(0, 1), behind.swapaxes(0, 1), out=mean)
     mean /= 2
-    values = _total(mean) / len(z)
-    error = _scatter(np.subtract(mean, values[:, None], out=mean), sigma)
+    values = mean.sum(axis=0, dtype=float) / pairs
+    error = _scatter(np.subtract(mean, values, out=mean, casting="same_kind"), sigma)
     error += found.error.reshape(len(rows), POINTS, *values.shape[1:]).max(axis=1)
     change = _change(odd, np.where(move > 0, z, 0.0).astype(kind)) * MOVE / width
     return values, error, change, found.evaluations.reshape(len(rows), POINTS).sum(axis=1)
 
 
-def _total(pairs: Array) -> Array:
-    """The sum over the pairs (rows, pairs, ...), one by one: the same bits for any number of rows."""
-    out = pairs[:, 0].copy()
-    for k in range(1, pairs.shape[1]):
-        out += pairs[:, k]
-    return out
-
-
 def _scatter(apart: Array, sigma: Array) -> Array:
-    """Bound of the mean's error from the distances of the pairs (rows, pairs, features, outputs) to it.
+    """Bound of the mean's error from the distances of the pairs (pairs, rows, features, outputs) to it.
 
     Standard errors, raised to a part of what the row's features have in common, and where single pairs
     stand out: the average then hangs on few points, as that of a saturated probability does.
     """
-    pairs = apart.shape[1]
-    squares = apart**2
-    deviation = np.sqrt(_total(squares) / (pairs - 1))  # (rows, features, outputs)
+    pairs = len(apart)
+    squares = np.square(apart, out=apart)
+    deviation = np.sqrt(squares.sum(axis=0, dtype=float) / (pairs - 1))  # (rows, features, outputs)
     varies = deviation > 0
-    largest = np.sqrt(squares.max(axis=1)) / np.where(varies, deviation, 1.0)
+    largest = np.sqrt(squares.max(axis=0)) / np.where(varies, deviation, 1.0)
     count = np.maximum(1, varies.sum(axis=1))[:, None]
     outliers = np.sqrt(
         np.sum(np.where(varies, np.maximum(1.0, largest / 2), 0.0) ** 2, axis=1)[:, None] / count
