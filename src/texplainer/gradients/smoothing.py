@@ -120,11 +120,11 @@ def _average(
     odd = np.empty((len(rows), outputs, pairs, rows.shape[1]), dtype=kind)
     np.subtract(ahead.transpose(0, 3, 1, 2), behind.transpose(0, 3, 1, 2), out=odd, casting="same_kind")
     odd *= (sigma / 2).astype(kind)
-    mean = np.empty((pairs, len(rows), rows.shape[1], outputs), dtype=slopes.dtype)  # long runs to add up
-    np.add(ahead.swapaxes(0, 1), behind.swapaxes(0, 1), out=mean)
+    mean = np.empty((pairs, len(rows), rows.shape[1], outputs))  # pairs first: long runs to add up
+    np.add(ahead.swapaxes(0, 1), behind.swapaxes(0, 1), out=mean, dtype=float)
     mean /= 2
-    values = mean.sum(axis=0, dtype=float) / pairs
-    error = _scatter(np.subtract(mean, values, out=mean, casting="same_kind"), sigma)
+    values = mean.sum(axis=0) / pairs
+    error = _scatter(np.subtract(mean, values, out=mean), sigma)
     error += found.error.reshape(len(rows), POINTS, *values.shape[1:]).max(axis=1)
     change = _change(odd, np.where(move > 0, z, 0.0).astype(kind)) * MOVE / width
     return values, error, change, found.evaluations.reshape(len(rows), POINTS).sum(axis=1)
@@ -138,7 +138,7 @@ def _scatter(apart: Array, sigma: Array) -> Array:
     """
     pairs = len(apart)
     squares = np.square(apart, out=apart)
-    deviation = np.sqrt(squares.sum(axis=0, dtype=float) / (pairs - 1))  # (rows, features, outputs)
+    deviation = np.sqrt(squares.sum(axis=0) / (pairs - 1))  # (rows, features, outputs)
     varies = deviation > 0
     largest = np.sqrt(squares.max(axis=0)) / np.where(varies, deviation, 1.0)
     count = np.maximum(1, varies.sum(axis=1))[:, None]
