@@ -37,7 +37,7 @@ than SHAP's default explainer needs for 20 rows. `whole explanation` adds to the
 own prediction of every row, one more for the Taylor residual, the verdicts and the arrays. Averages are
 taken in float32, of a float64 torch module on a copy of it. A float32 module has no cheaper form to be
 averaged in: `floor` is what torch itself needs for the same points, nothing else done, a forward pass and
-`autograd.grad` in blocks of 1,920 rows. It is about 2 predictions a point, the aim; what comes on top is
+`autograd.grad` in blocks of 2,016 rows. It is about 2 predictions a point, the aim; what comes on top is
 laying out the points, their scatter (the error bar) and the change under small moves (the verdict).
 `torch.func.vmap`, parameters without gradients and other blocks gain nothing, a reverse pass written by
 hand 12%. On two virtual cores the medians scatter by 10 to 15% from run to run, most for the small 3H-NN."""

@@ -200,7 +200,7 @@ class TExplainer:
     def block_rows(self) -> int:
         """Rows explained at a time, so that memory does not grow with the table."""
         per_row = max(1 if self.engine.exact else 2 * self.schema.width, self.categories.evaluations)
-        return max(1, min(2048, self.predictor.batch_rows // per_row))  # a block's arrays stay in cache
+        return max(1, min(gradients.BATCH // 2, self.predictor.batch_rows // per_row))  # arrays stay in cache
 
     def _parts_of(self, name: str) -> tuple[gradients.Engine, level_effects.Categories]:
         """The engine and the categories a reading needs: slopes of a neighbourhood, or of the point."""

@@ -76,7 +76,7 @@ def test_processes_write_the_same_bytes(tmp_path):
 
 
 @settings(deadline=None)
-@given(rows=st.integers(1, 10**7), wish=st.integers(1, 10**6), block=st.sampled_from([512, 4096]))
+@given(rows=st.integers(1, 10**7), wish=st.integers(1, 10**6), block=st.sampled_from([512, BLOCK]))
 def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish, block):
     size = plan.checked_rows(wish, block)
     cut = plan.cut_shards(rows, size)
@@ -87,7 +87,7 @@ def test_shards_are_whole_blocks_and_cover_every_row_once(rows, wish, block):
 
 
 @pytest.mark.parametrize("features", [1, 20, 50, 5000])
-@pytest.mark.parametrize("block", [512, 4096])
+@pytest.mark.parametrize("block", [512, BLOCK])
 def test_shards_of_many_rows_are_no_larger_than_those_of_few(features, block):
     few, many = (plan.default_rows(rows, features, 1, block) for rows in (10**6, 10**9))
     assert few == many and many % block == 0
@@ -128,8 +128,8 @@ CHANGES = {
     "the model": (lambda: explainer_of("network"), table),
     "the background": (other_background, table),
     r"attribution= \('auto' -> 'effect'\)": (other_setting, table),
-    r"the data's rows \(12988 -> 12989\)": (lambda: explainer_of("trees"), lambda: table(ROWS + 1)),
-    r"the data's rows 4096..8192": (
+    rf"the data's rows \({ROWS} -> {ROWS + 1}\)": (lambda: explainer_of("trees"), lambda: table(ROWS + 1)),
+    f"the data's rows {BLOCK}..{2 * BLOCK}": (
         lambda: explainer_of("trees"),
         lambda: table().mask(np.arange(ROWS)[:, None] == [5000] * 4, 0.5),
     ),

@@ -18,10 +18,11 @@ import pytest
 
 from texplainer.cli import main
 from texplainer.errors import InputError
-from texplainer.execution import manifest, shards
+from texplainer.execution import manifest, plan, shards
 from texplainer.execution.verify_folder import verify_folder
 from texplainer.files import audit
 
+BLOCK = plan.BLOCKS[True]
 ROWS = 9000  # three shards of one block
 
 
@@ -39,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = np.random.default_rng(0).integers(0, len(frame), ROWS)
     moved = frame.iloc[rows].reset_index(drop=True)
     pd.DataFrame(moved).to_csv(path / "data.csv", index=False)
-    assert run("explain", path / "model.skops", path / "data.csv", "-o", path / "run", "--on", "serial", "--shard-rows", 4096) == 0  # fmt: skip
+    assert run("explain", path / "model.skops", path / "data.csv", "-o", path / "run", "--on", "serial", "--shard-rows", BLOCK) == 0  # fmt: skip
     return path
 
 
@@ -53,7 +54,7 @@ def test_a_true_folder_is_identical(made: Path, capsys: Any) -> None:
     assert len(found.rows) == ROWS
     words = ("--model", made / "model.skops", "--data", made / "data.csv")
     assert run("verify", made / "run", *words, "--rows", 100) == 0
-    assert "identical: 4096 of 9000 rows" in capsys.readouterr().out
+    assert f"identical: {BLOCK} of {ROWS} rows" in capsys.readouterr().out
 
 
 def test_a_run_from_files_is_resumed(made: Path, capsys: Any) -> None:

@@ -58,7 +58,7 @@ def run(
     restart
         Throw an earlier run's results away.
     shard_rows
-        Rows a shard, rounded up to whole blocks of 512 or 4096 rows (`plan.BLOCKS`); what a crash can cost.
+        Rows a shard, rounded up to whole blocks of 512 or 4032 rows (`plan.BLOCKS`); what a crash can cost.
     memory
         Budget of a worker for rows and results, such as "2GB", on top of interpreter and model.
     workers

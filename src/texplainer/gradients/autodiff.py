@@ -18,12 +18,12 @@ import numpy as np
 
 from texplainer.errors import Unsupported
 from texplainer.gradients import links, maps
-from texplainer.gradients.engine import Engine, Settings
+from texplainer.gradients.engine import BATCH, Engine, Settings
 from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-BLOCK = 4 * maps.BLOCK  # for a library's calls cost more than numpy's
+BLOCK = BATCH // 2  # more than `maps.BLOCK`, for a library's calls cost more than numpy's
 TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
 
 

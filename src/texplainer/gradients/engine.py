@@ -21,7 +21,9 @@ from texplainer.types import Array
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
 SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
 MOVE = 0.05  # in spreads: a row measured a little differently
-BATCH = 3840  # points given to an engine at a time, where many belong to one row: whole blocks of `maps`
+#: Points given to an engine at a time, where many belong to one row: 48 in an average, 64 in shares. Blocks
+#: of rows and of points are whole parts of it, so that none is filled up in vain.
+BATCH = 4032
 
 #: engine name -> its module, cheapest exact one first
 ENGINES = {

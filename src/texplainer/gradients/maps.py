@@ -12,14 +12,14 @@ import numpy as np
 
 from texplainer.background.spread import spread
 from texplainer.errors import Unsupported
-from texplainer.gradients.engine import Engine, Gradient
+from texplainer.gradients.engine import BATCH, Engine, Gradient
 from texplainer.gradients.transformers import Map
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 # Rows at a time: their activations stay in cache, and a row's bits depend on no other row count. A multiple
 # of the points of an average, and of the 12 or 16 rows after which float32 products repeat their order.
-BLOCK = 480
+BLOCK = BATCH // 6
 CHECK_ROWS = 64
 FEW_ROWS = 8  # fewer say little: a kink under one of them would refuse a right derivative
 ROUNDINGS = 64.0  # error bound in units of round-off, relative to the row's gradient

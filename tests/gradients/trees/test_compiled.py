@@ -93,11 +93,11 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
 
 
 def test_a_long_table_in_small_blocks_reaches_the_vector_execution(monkeypatch):
-    """100 trees, 2,048 rows a block: no single block is worth compiling for, ten of them are."""
+    """100 trees, 2,016 rows a block: no single block is worth compiling for, ten of them are."""
     monkeypatch.setattr(soft, "vector_rows", types.SimpleNamespace(signatures=[]))
     monkeypatch.setattr(soft, "_so_far", {"scalar": 0.0}, raising=False)
     monkeypatch.setattr(soft, "EXECUTIONS", dict.fromkeys(soft.EXECUTIONS, lambda *how: None))
-    plan, arrays = types.SimpleNamespace(kind=np.zeros(9_700)), (np.zeros((2048, 1)), np.arange(2048))
+    plan, arrays = types.SimpleNamespace(kind=np.zeros(9_700)), (np.zeros((2016, 1)), np.arange(2016))
     chosen = [soft.fastest(plan, arrays, None)[0] > 0 for _ in range(10)]
     assert not any(chosen[:2]) and all(chosen[2:])
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from texplainer.gradients.machine_code import compiled
 from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, LOWER, MISSING_LEFT, UPPER
-from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.split import split_between, split_free, split_once, take_default
 from texplainer.gradients.trees.vectors import (
     WIDTH,

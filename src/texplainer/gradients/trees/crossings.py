@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from texplainer.gradients.machine_code import compiled
 from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
-from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.spans import LANES, cross_leaves, fill_double, join_spans, part_spans
 from texplainer.gradients.trees.vectors import all_groups, next_group
 

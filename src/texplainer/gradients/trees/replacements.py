@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from texplainer.gradients.machine_code import compiled
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.links import constant_slope
-from texplainer.gradients.trees.machine_code import compiled
 from texplainer.gradients.trees.model import Explained
 from texplainer.gradients.trees.soft import LARGEST, in_threads
 from texplainer.types import Array

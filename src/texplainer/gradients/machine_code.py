@@ -15,10 +15,11 @@ from numba import njit
 
 
 def compiled(*sources: str) -> Callable[[Any], Any]:
-    """Compile a function that draws on the `sources`, modules of this folder."""
+    """Compile a function that draws on the `sources`, modules of its own folder."""
 
     def decorate(function):
-        content = (Path(__file__).with_name(f"{name}.py").read_bytes() for name in sources)
+        file = Path(function.__code__.co_filename)
+        content = (file.with_name(f"{name}.py").read_bytes() for name in sources)
         function.__qualname__ += f"_{hashlib.sha256(b''.join(content)).hexdigest()[:16]}"
         return njit(nogil=True, cache=True, error_model="numpy")(function)
 
