@@ -1,5 +1,7 @@
 """The compiled soft trees against leaf-box enumeration, and their laws."""
 
+import ast
+import inspect
 import os
 import shutil
 import subprocess
@@ -18,11 +20,12 @@ pytest.importorskip("numba")
 
 from oracles_trees import hard, random_rows, random_tree, smoothed, trees_of
 
-from texplainer.gradients.trees import soft
+from texplainer.gradients.trees import compiled, crossings, soft
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.layout import coherent_order
 from texplainer.gradients.trees.soft import with_half_widths
 from texplainer.gradients.trees.split import split_between, split_once
+from texplainer.gradients.trees.vectors import aligned
 
 
 @st.composite
@@ -90,6 +93,23 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
     same(rows[shuffled], shuffled)
     for at in (slice(0, 1), slice(5, 70), slice(400, 700)):
         same(rows[at], at)
+
+
+@pytest.mark.parametrize("kernel", [compiled.vector_rows, crossings.vector_lines])
+def test_memory_that_is_known_by_its_address_lives_as_long_as_the_work(kernel):
+    """Numba frees an array after the last use of its name: memory of the lines was once written to after that."""
+    (function,) = ast.parse(inspect.getsource(kernel.py_func)).body
+    *before, work = function.body
+    inner = [node for statement in before for node in ast.walk(statement)]
+    known = {n.value.id for n in inner if isinstance(n, ast.Attribute) and n.attr == "ctypes"}
+    assert isinstance(work, ast.For) and known
+    assert known <= {node.id for node in ast.walk(work) if isinstance(node, ast.Name)}
+
+
+def test_memory_of_vectors_begins_with_a_line_of_the_cache():
+    kept = [aligned(np.uint64(count)) for count in range(1, 200)]
+    assert all(len(one) == count and not one.any() for count, one in enumerate(kept, start=1))
+    assert {one.ctypes.data % 64 for one in kept} == {0}
 
 
 def test_a_long_table_in_small_blocks_reaches_the_vector_execution(monkeypatch):
@@ -251,6 +271,7 @@ import numpy as np
 from texplainer.gradients.trees import soft
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.soft import with_half_widths
+from texplainer.gradients.trees.vectors import aligned
 from texplainer.gradients.trees.split import split_between, split_once
 n = np.zeros(3, int)
 tree = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), n, n * 1.0, n, np.array([[0.0], [0.0], [1.0]]))

@@ -23,6 +23,7 @@ from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, LOWER, MISSING_
 from texplainer.gradients.trees.split import split_between, split_free, split_once, take_default
 from texplainer.gradients.trees.vectors import (
     WIDTH,
+    aligned,
     all_groups,
     any_positive,
     load_vector,
@@ -247,7 +248,7 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
     masses_at = values_at + outputs * block
     frames_at = masses_at + _U(2) * size * block
     done_at = frames_at + _U(4) * size * block
-    memory = np.zeros(done_at + _U(2) * size * width * block)
+    memory = aligned(done_at + _U(2) * size * width * block)
     low_cell, high_cell, has_nan = np.empty(columns), np.empty(columns), np.empty(columns, np.bool_)
     at = _U(memory.ctypes.data)
     for start in range(first, last, np.int64(block)):

@@ -23,7 +23,7 @@ from numba import njit
 from texplainer.gradients.machine_code import compiled
 from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
 from texplainer.gradients.trees.spans import LANES, cross_leaves, fill_double, join_spans, part_spans
-from texplainer.gradients.trees.vectors import all_groups, next_group
+from texplainer.gradients.trees.vectors import aligned, all_groups, next_group
 
 _U = np.uint64
 _F = np.float32
@@ -206,16 +206,21 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
     step, size = np.int64(block) // together, plan.depth + _U(2)
     node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint64)
     groups_at = np.empty(_U(2) * size, np.uint64)
-    codes = np.zeros((2, np.int64(columns), 4, np.int64(block)), np.float32)
+    codes = aligned(columns * _U(4) * block).view(np.float32)
+    codes = codes.reshape((2, np.int64(columns), 4, np.int64(block)))
     low, high = np.empty((2, np.int64(columns)), np.float32), np.empty((2, np.int64(columns)), np.float32)
     missing, pairs = np.empty(columns, np.bool_), np.empty((np.int64(block), 2), np.int64)
-    spans = np.zeros((np.int64(size), 4, np.int64(block)), np.float32)
-    shares = np.zeros((np.int64(columns * outputs), np.int64(block)))
-    done = np.zeros((np.int64(size), 2, 2, np.int64(width), np.int64(block)))
+    spans = aligned(size * _U(2) * block).view(np.float32).reshape((np.int64(size), 4, np.int64(block)))
+    # The results of nodes stand behind the shares, (depths, 2, 2, width, block): an array of their own would be
+    # freed at once, for nothing but its address is used later.
+    own = columns * outputs
+    shares = aligned((own + size * _U(4) * width) * block)[: own * block]
+    shares = shares.reshape((np.int64(own), np.int64(block)))
     single, double = block * _U(4), block * _U(8)
     short, long = _U(4 * LANES), _U(8 * LANES)  # bytes of a group
     codes_at, spans_at = _U(codes.ctypes.data), _U(spans.ctypes.data)
-    shares_at, done_at = _U(shares.ctypes.data), _U(done.ctypes.data)
+    shares_at = _U(shares.ctypes.data)
+    done_at = shares_at + own * double
     apart = width * double
     for start in range(first, last, together):
         for line in range(0, len(lines.weight), step):

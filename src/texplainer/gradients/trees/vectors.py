@@ -195,6 +195,14 @@ _operator(operator.mul, "fmul")
 _operator(operator.truediv, "fdiv")
 
 
+@njit(error_model="numpy")
+def aligned(count):
+    """So many zeros that begin with a line of the cache: half of all vectors would else lie across two."""
+    memory = np.zeros(count + _U(8))
+    skipped = _U((64 - memory.ctypes.data % 64) % 64 // 8)
+    return memory[skipped : skipped + count]
+
+
 # --- groups of lanes at work: a bit each
 # -----------------------------------------------------------------------
 # A node of a tree is reached by few of the rows of a block. Neighbours in a block are alike, so that whole
