@@ -211,8 +211,8 @@ def vector_lines(plan, lines, rows, order, together, jumps, first, last, many):
     low, high = np.empty((2, np.int64(columns)), np.float32), np.empty((2, np.int64(columns)), np.float32)
     missing, pairs = np.empty(columns, np.bool_), np.empty((np.int64(block), 2), np.int64)
     spans = aligned(size * _U(2) * block).view(np.float32).reshape((np.int64(size), 4, np.int64(block)))
-    # The results of nodes stand behind the shares, (depths, 2, 2, width, block): an array of their own would be
-    # freed at once, for nothing but its address is used later.
+    # The results of nodes stand behind the shares, (depths, 2, 2, width, block): an array of their own would
+    # be freed at once, for nothing but its address is used later.
     own = columns * outputs
     shares = aligned((own + size * _U(4) * width) * block)[: own * block]
     shares = shares.reshape((np.int64(own), np.int64(block)))
