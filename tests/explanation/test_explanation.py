@@ -138,6 +138,13 @@ def test_repr_of_one_row_tells_its_cells_and_values(explanation):
     assert " = " not in repr(explanation)
 
 
+@pytest.mark.parametrize("cell", [None, np.nan])
+def test_repr_of_one_row_calls_missing_cells_missing(cell):
+    table = np.array([[cell, "red"]], dtype=object)
+    one = tx.Explanation.build(np.ones((1, 2)), data=table, base_values=0.0, feature_names=["a", "b"])
+    assert "a = missing" in repr(one) and "b = red " in repr(one)
+
+
 @pytest.mark.parametrize("plot", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])
 @pytest.mark.filterwarnings("ignore")
 def test_shaps_own_plots_draw_it(plot):

@@ -108,15 +108,24 @@ def _row_lines(explanation: Explanation, output: int) -> list[str]:
     order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
     cells = []
     for j in order[:MOST]:
-        cell = arrays["data"][0, j]
-        cell = f"{cell:.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
         bound = arrays["error"][0, j, output] if "error" in arrays else 0.0
         bar = f" ± {bound:.1g}" if np.isfinite(bound) and bound else ""
-        cells.append((f"{explanation.feature_names[j]} = {cell}", f"{values[j]: .4g}{bar}"))
+        cells.append(
+            (
+                f"{explanation.feature_names[j]} = {_cell_words(arrays['data'][0, j])}",
+                f"{values[j]: .4g}{bar}",
+            )
+        )
     wide = max((len(name) for name, _ in cells), default=0)
     lines = [f"  {explanation.output_names[output]} = {arrays['predictions'][0, output]:.4g}"]
     lines += [f"    {name:{wide}}  {value}" for name, value in cells]
     return lines + ([f"    and {len(order) - MOST} more"] if len(order) > MOST else [])
+
+
+def _cell_words(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return "missing"
+    return f"{cell:.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
 
 
 def _error_words(values: np.ndarray, error: np.ndarray) -> str:
