@@ -227,6 +227,18 @@ def test_a_row_has_the_same_bits_in_any_company(attribution):
         same(explainer(X[i : i + 1]).values[0], among[i])
 
 
+def test_a_row_of_one_feature_has_the_same_bits_alone():
+    """Where one number is left of a row, numpy adds up a long axis in pairs."""
+    x = X[:, :1]
+    model = SVR().fit(x, np.sin(3 * x[:, 0]))
+    explainer = TExplainer(model, x, smoothing=0.2)
+    among = explainer(x)
+    for i in range(40):
+        alone = explainer(x[i : i + 1])
+        np.testing.assert_array_equal(alone.values[0], among.values[i])
+        np.testing.assert_array_equal(alone.diagnostics.error[0], among.diagnostics.error[i])
+
+
 def _nearly(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 

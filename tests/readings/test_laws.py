@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
 
 from texplainer import TExplainer
 from texplainer.readings.references import QUANTILES
@@ -101,6 +103,25 @@ def test_a_linear_model_gets_its_formulas(made, count):
     np.testing.assert_allclose(found["shares"].values, BETA * (ROWS - mean), **tight)
     np.testing.assert_allclose(found["effect"].values, np.abs(BETA) * distance, **tight)
     np.testing.assert_allclose(found["sensitivity"].values, np.tile(BETA, (12, 1)), **tight)
+
+
+def test_shares_of_a_row_do_not_hang_on_gaps_in_other_rows():
+    """The cells of one row that are missing were once changed in steps in all rows beside it."""
+    network = MLPRegressor(hidden_layer_sizes=(16,), max_iter=300, random_state=0)
+    model = make_pipeline(SimpleImputer(), network).fit(X, np.tanh(X[:, 0] * X[:, 1]) + X[:, 2])
+    explainer = TExplainer(model, X, attribution="shares")
+    assert explainer.engine.name == "closed-form"
+    holed = X[:8].copy()
+    holed[np.arange(8), np.arange(8) % 3] = np.nan
+    holed[5, 1:4] = np.nan
+    rows = np.concatenate([holed, X[8:16]])
+    among = explainer(rows)
+    for i in (0, 1, 5, 8, 15):
+        alone = explainer(rows[i : i + 1])
+        np.testing.assert_allclose(alone.values[0], among.values[i], rtol=1e-9, atol=1e-12)
+        assert alone.diagnostics.evaluations[0] == among.diagnostics.evaluations[i]
+    gap = among.values.sum(axis=1) + among.base_values - among.predictions
+    assert np.abs(gap).max() < 0.05 * among.predictions.std()
 
 
 def test_a_linear_model_with_categories_gets_its_formulas():

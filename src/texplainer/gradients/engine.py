@@ -22,7 +22,7 @@ from texplainer.types import Array
 SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
 MOVE = 0.05  # in spreads: a row measured a little differently
 #: Points given to an engine at a time, where many belong to one row: 48 in an average, 64 in shares. Blocks
-#: of rows and of points are whole parts of it, so that none is filled up in vain.
+#: of rows and of points are whole parts of it, so that none is filled up in vain, up to 500 columns.
 BATCH = 4032
 
 #: engine name -> its module, cheapest exact one first

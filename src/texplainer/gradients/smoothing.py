@@ -123,11 +123,19 @@ def _average(
     mean = np.empty((pairs, len(rows), rows.shape[1], outputs))  # pairs first: long runs to add up
     np.add(ahead.swapaxes(0, 1), behind.swapaxes(0, 1), out=mean, dtype=float)
     mean /= 2
-    values = mean.sum(axis=0) / pairs
+    values = _total(mean) / pairs
     error = _scatter(np.subtract(mean, values, out=mean), sigma)
     error += found.error.reshape(len(rows), POINTS, *values.shape[1:]).max(axis=1)
     change = _change(odd, np.where(move > 0, z, 0.0).astype(kind)) * MOVE / width
     return values, error, change, found.evaluations.reshape(len(rows), POINTS).sum(axis=1)
+
+
+def _total(pairs: Array) -> Array:
+    """The sum over the pairs (pairs, ...), one by one: the same bits for any number of rows, one too."""
+    out = pairs[0].copy()
+    for one in pairs[1:]:
+        out += one
+    return out
 
 
 def _scatter(apart: Array, sigma: Array) -> Array:
@@ -138,7 +146,7 @@ def _scatter(apart: Array, sigma: Array) -> Array:
     """
     pairs = len(apart)
     squares = np.square(apart, out=apart)
-    deviation = np.sqrt(squares.sum(axis=0) / (pairs - 1))  # (rows, features, outputs)
+    deviation = np.sqrt(_total(squares) / (pairs - 1))  # (rows, features, outputs)
     varies = deviation > 0
     largest = np.sqrt(squares.max(axis=0)) / np.where(varies, deviation, 1.0)
     count = np.maximum(1, varies.sum(axis=1))[:, None]

@@ -30,15 +30,13 @@ def contributions(place: Place, starts: Starts) -> Ways:
     """Pairs of every row with every start, a few rows at a time."""
     together = max(1, BATCH // len(starts.rows))
     parts = [slice(i, i + together) for i in range(0, len(place.rows), together)]
-    stepped = np.flatnonzero(
-        ~place.predictor.schema.numeric | np.isnan(starts.rows).any(axis=0) | np.isnan(place.rows).any(axis=0)
-    )
+    stepped = ~place.predictor.schema.numeric | np.isnan(starts.rows).any(axis=0) | np.isnan(place.rows)
     groups = int(starts.groups.max()) + 1
     sums = np.zeros((len(place.rows), groups, place.rows.shape[1], len(place.predictor.outputs)))
     correction = np.zeros((len(place.rows), *sums.shape[2:]))
     spread, base = place.background.output_spread, starts.weights @ starts.predictions
     for part in parts:
-        found = _pairs(place, starts, place.rows[part], stepped)  # (rows, starts, features, outputs)
+        found = _pairs(place, starts, place.rows[part], stepped[part])  # (rows, starts, features, outputs)
         weighted = found * starts.weights[:, None, None]
         sums[part] = weighted.reshape(len(found), -1, *sums.shape[1:]).sum(axis=1)  # starts take turns
         target = place.predictions[part] - base
@@ -47,24 +45,29 @@ def contributions(place: Place, starts: Starts) -> Ways:
             *found.shape[:2], -1
         )  # a product a row: its bits in any company
         correction[part] = moved.reshape(correction[part].shape)
-    steps = len(stepped) + 1 if len(stepped) else 0
-    return Ways(sums, correction, len(starts.rows) * (1 + steps))
+    steps = stepped.sum(axis=1)  # (rows,)
+    return Ways(sums, correction, len(starts.rows) * (1 + steps + (steps > 0)))
 
 
 def _pairs(place: Place, starts: Starts, rows: Array, stepped: np.ndarray) -> Array:
-    """The contribution of every feature on every way, (rows, starts, features, outputs)."""
+    """The contribution of every feature on every way, (rows, starts, features, outputs).
+
+    `stepped` (rows, features): a row's own gaps, whatever is missing in the others.
+    """
     t = ((starts.number + 0.5) * GOLDEN) % 1.0
     late = (starts.number % 2 == 0)[:, None]  # stepped features change after the numbers have moved
-    along = np.ones(rows.shape[1], bool)
-    along[stepped] = False
+    along = ~stepped[:, None, :]
     x, b = rows[:, None, :], starts.rows
     away = np.where(along, x - b, 0.0)  # (rows, starts, features)
     points = np.where(along, b + t[:, None] * away, np.where(late, b, x))
     slopes = place.engine.gradient(points.reshape(-1, rows.shape[1])).values
     found = away[..., None] * slopes.reshape(*away.shape, -1)
-    if len(stepped):
-        before = np.where(along & late, x, b)  # numbers at x or still at the start, the others at the start
-        _take_steps(place, starts.number, np.broadcast_to(before, away.shape).copy(), rows, stepped, found)
+    some = stepped.any(axis=1)
+    if some.any():
+        before = np.where(along & late, x, b)[some]  # numbers at x or still at the start, the others there
+        steps = found[some]
+        _take_steps(place, starts.number, before, rows[some], stepped[some], steps)
+        found[some] = steps
     return found
 
 
@@ -74,10 +77,12 @@ def _take_steps(
     """Change the stepped features one by one, forwards on half of the starts, backwards on the others."""
     forwards = (number // 2) % 2 == 0
     last = predict_points(place.predictor, state)
-    starts = np.arange(state.shape[1])
-    for ahead, behind in zip(stepped, stepped[::-1], strict=True):
+    columns = np.flatnonzero(stepped.any(axis=0))
+    for ahead, behind in zip(columns, columns[::-1], strict=True):
         column = np.where(forwards, ahead, behind)  # (starts,)
-        state[:, starts, column] = rows[:, column]
-        there = predict_points(place.predictor, state)
-        found[:, starts, column] = there - last
-        last = there
+        row, start = np.nonzero(stepped[:, column])
+        at = column[start]
+        state[row, start, at] = rows[row, at]
+        there = place.predictor(state[row, start])
+        found[row, start, at] = there - last[row, start]
+        last[row, start] = there

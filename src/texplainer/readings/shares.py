@@ -117,13 +117,14 @@ def _put_right(ways: Ways) -> Array:
     return np.where(size > 0, size + typical, 0.0)
 
 
-def _wobble(place: Place, find: Find, starts: Starts, ways: Ways) -> tuple[Array, int]:
+def _wobble(place: Place, find: Find, starts: Starts, ways: Ways) -> tuple[Array, int | np.ndarray]:
     """How much the shares change under small moves, by some of the ways."""
     tried = TRIED[ways.exact]
     few = starts.some(tried)
     here = ways.groups[:, :tried].sum(axis=1)
     scale = few.weights.sum()
-    changes, spent = [], 0
+    changes: list[Array] = []
+    spent: int | np.ndarray = 0
     for rows in moved(place):
         there = find(replace(place, rows=rows, predictions=place.predictor(rows)), few)
         changes.append((there.groups.sum(axis=1) - here) / scale)

@@ -55,7 +55,7 @@ class Ways:
 
     groups: Array
     correction: Array | float = 0.0
-    evaluations: int = 0
+    evaluations: int | np.ndarray = 0  # a row
     exact: bool = False
 
 

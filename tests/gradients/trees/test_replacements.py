@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -142,18 +143,10 @@ def test_links_are_passed(kind, y, scale):
     assert (np.abs(found - twin) <= 2 * floor).all() and found.any()
 
 
-def test_a_scaler_that_turns_the_order_round():
-    scaler = StandardScaler().fit(HOLES)
-    scaler.scale_ *= -1
-    forest = RandomForestRegressor(10, max_depth=6, random_state=0).fit(scaler.transform(HOLES), REAL)
-    explainer = TExplainer(make_pipeline(scaler, forest), HOLES[:200])
-    found, twin, floor = both_roads(explainer, HOLES[200:240], range(4))
-    assert (np.abs(found - twin) <= 2 * floor).all() and found.any()
-
-
 def test_what_is_unusual_is_left_to_the_library():
-    mixed = make_pipeline(PCA(3), RandomForestClassifier(5, random_state=0)).fit(X, TWO)
-    assert TExplainer(mixed, X).engine.replaced is None
+    for step in (PCA(3), StandardScaler()):  # that scales by other roundings than ours
+        piped = make_pipeline(step, RandomForestClassifier(5, random_state=0)).fit(X, TWO)
+        assert TExplainer(piped, X).engine.replaced is None
     forest = RandomForestClassifier(5, random_state=0).fit(HOLES, TWO)
     assert TExplainer(forest, HOLES, scale="margin").engine.replaced is None  # of saturated shares: no digits
     assert TExplainer(forest, HOLES).engine.replaced is not None
@@ -161,6 +154,36 @@ def test_what_is_unusual_is_left_to_the_library():
     for told, replaced in (([3], True), ([], False)):  # a category of the model that the table calls a number
         engine = TExplainer(model, data, categorical=told).engine
         assert engine.name == "tree" and (engine.replaced is not None) == replaced
+
+
+def test_a_mixture_is_known_behind_an_imputer_that_fills_the_first_row():
+    mixed = make_pipeline(SimpleImputer(), PCA(X.shape[1]), RandomForestRegressor(5, random_state=0))
+    background = HOLES[:200].copy()
+    background[0] = np.nan
+    explainer = TExplainer(mixed.fit(HOLES, REAL), background)
+    assert explainer.engine.name == "tree" and explainer.engine.lines is explainer.engine.replaced is None
+    alone = make_pipeline(SimpleImputer(), StandardScaler(), RandomForestRegressor(5, random_state=0))
+    assert TExplainer(alone.fit(HOLES, REAL), background).engine.lines is not None
+
+
+@pytest.mark.parametrize("kind", [lgb.LGBMRegressor, HistGradientBoostingRegressor, xgb.XGBRegressor])
+def test_cells_of_float32_tables_are_compared_as_the_model_gets_them(kind):
+    """Of 113 values every quantile is the middle of two neighbours, as thresholds are."""
+    rng = np.random.default_rng(4)
+    table = rng.normal(size=(113, 3)).astype(np.float32)
+    y = table[:, 0] + np.sin(3 * table[:, 1]) + table[:, 2] * table[:, 0]
+    model = kind(**({"verbose": -1, "min_child_samples": 2} if kind is lgb.LGBMRegressor else {})).fit(
+        table, y
+    )
+    explainer = TExplainer(model, table)
+    rows = np.where(np.arange(3) == rng.integers(3, size=(60, 1)), np.float32(np.nan), table[:60])
+    found = explainer(rows)
+    values = np.quantile(table.astype(float), (np.arange(16) + 0.5) / 16, axis=0)
+    for i, j in zip(*np.nonzero(np.isnan(rows)), strict=True):
+        points = np.tile(rows[i], (16, 1))
+        points[:, j] = values[:, j]
+        twin = model.predict(rows[i : i + 1])[0] - model.predict(points).astype(float).mean()
+        assert abs(found.values[i, j] - twin) <= 2 * found.diagnostics.error[i, j] + 1e-9
 
 
 def one_hot_table():

@@ -16,8 +16,11 @@ import warnings
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from texplainer.errors import EngineWarning, Unsupported
 from texplainer.gradients.engine import Engine, Settings
+from texplainer.gradients.transformers import identity
 from texplainer.gradients.trees.readers.table import find
 from texplainer.gradients.trees.width import choose_width
 from texplainer.models.predictor import Predictor
@@ -61,13 +64,15 @@ def _lines(explained: Any, starts: Array, weights: Array, groups: Any, rows: Arr
 def _replaced(explained: Any) -> Any:
     """Other values in place of cells, prepared at the first asking.
 
-    None where a cell is not one input; where the model has categories that the table calls numbers; and for
-    log-odds of shares, which a last bit may move far.
+    None where a last bit may take the other side of a threshold: behind transformers, and where the table is
+    rounded and the model compares in float64; where the model has categories that the table calls numbers;
+    and for log-odds of shares, which a last bit may move far.
     """
     predictor, ensemble = explained.predictor, explained.ensemble
+    rounded = predictor.schema.narrow_floats and ensemble.dtype != np.float32
     coded = {feature for feature, _ in ensemble.categories} <= set(predictor.schema.levels)
     steep = predictor.scale == "margin" and ensemble.link in ("share", "shares")
-    if steep or not coded or not explained.diagonal:
+    if explained.before is not identity or rounded or steep or not coded:
         return None
 
     @cache

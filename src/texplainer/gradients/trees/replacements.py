@@ -191,7 +191,7 @@ def compared(ensemble: TreeEnsemble, inputs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Replacements:
-    """What other values do in place of cells, on the explained scale."""
+    """What other values do in place of cells, on the explained scale; of trees that read the table itself."""
 
     explained: Explained  # its `smoothed` without widths: the model itself
     plan: ColumnsBelow
@@ -201,7 +201,7 @@ class Replacements:
         """F(x with a value in the cell) - f(x), (cells, values, outputs), for the cells rows[row, column]."""
         ensemble, outputs = self.explained.ensemble, list(self.explained.predictor.outputs)
         needed, row = np.unique(row, return_inverse=True)
-        inputs, others = (self.explained.before(self.explained.cells(z))[0] for z in (rows[needed], values))
+        inputs, others = (self.explained.cells(z) for z in (rows[needed], values))
         cells, others = compared(ensemble, inputs), compared(ensemble, others)
         raw = None if self.slope is not None else self.explained.smoothed(inputs)[0]  # (needed rows, raw)
         found = np.empty((len(row), len(values), len(outputs)))
