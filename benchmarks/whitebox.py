@@ -96,11 +96,11 @@ def ratios(data: Any, repeats: int) -> list[str]:
             predict = lambda p=point.predictor: p(rows)  # noqa: E731
             alone = ratio(lambda p=point: p.engine.gradient(rows), predict, repeats)
             whole = ratio(lambda p=point: p(rows, progress=False), predict, repeats)
-            averaged = ratio(lambda s=smooth: s.engine.gradient(rows), predict, max(1, repeats // 4))
+            averaged = ratio(lambda s=smooth: s.engine.gradient(rows), predict, repeats)
             lines.append(
                 f"| {name} | {library} | {alone:.1f} | {AIM[library]} | {whole:.1f} | {averaged:.0f} "
                 f"({averaged / smoothing.POINTS:.2f} a point) | {AVERAGED[library] * smoothing.POINTS:.0f} "
-                f"| {bare_torch(model, rows, predict, repeats // 4) if 'float32' in library else ''} |"
+                f"| {bare_torch(model, rows, predict, repeats) if 'float32' in library else ''} |"
             )
     return lines
 
@@ -117,7 +117,7 @@ def bare_torch(model: Any, rows: np.ndarray, predict: Callable[[], Any], repeats
                 x = part.clone().requires_grad_()
                 torch.autograd.grad(model(x).sum(), x)
 
-    return f"{ratio(passes, predict, max(1, repeats)):.0f}"
+    return f"{ratio(passes, predict, repeats):.0f}"
 
 
 def throughput(data: Any, quick: bool) -> list[str]:
@@ -189,11 +189,12 @@ def main() -> None:
 
 
 def measure(data: Any, quick: bool, write: str | None) -> None:
+    repeats = 3 if quick else 7
     parts = [
         ABOUT,
         "## Time to explain over time to predict",
-        f"{ROWS:,} rows x 28 features (HIGGS), CPU seconds of one thread, median of alternating runs.",
-        "\n".join(ratios(data, 3 if quick else 7)),
+        f"{ROWS:,} rows x 28 features (HIGGS), CPU seconds of one thread, median of {repeats} alternating runs.",
+        "\n".join(ratios(data, repeats)),
         "## Throughput",
         "5H-64-NN on HIGGS, 100 background rows, CPU seconds of one thread, median of three calls.",
         "\n".join(throughput(data, quick)),
