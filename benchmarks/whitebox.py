@@ -193,7 +193,7 @@ def measure(data: Any, quick: bool, write: str | None) -> None:
     parts = [
         ABOUT,
         "## Time to explain over time to predict",
-        f"{ROWS:,} rows x 28 features (HIGGS), CPU seconds of one thread, median of {repeats} alternating runs.",
+        f"{ROWS:,} rows x 28 features (HIGGS), CPU seconds of one thread, median of {repeats} runs in turn.",
         "\n".join(ratios(data, repeats)),
         "## Throughput",
         "5H-64-NN on HIGGS, 100 background rows, CPU seconds of one thread, median of three calls.",
