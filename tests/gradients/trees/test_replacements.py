@@ -28,7 +28,8 @@ from texplainer.explainer import TExplainer
 from texplainer.gradients.trees import replacements
 from texplainer.gradients.trees.ensemble import LEAF, assemble
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.replacements import columns_below, compared, raw_changes
+from texplainer.gradients.trees.replacements import columns_below, raw_changes
+from texplainer.gradients.trees.soft import compared
 from texplainer.readings.reading import Place
 from texplainer.readings.references import references_of
 from texplainer.readings.replaced import gains, noise_floor

@@ -23,7 +23,7 @@ from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, Tree
 from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.links import constant_slope
 from texplainer.gradients.trees.model import Explained
-from texplainer.gradients.trees.soft import LARGEST, in_threads
+from texplainer.gradients.trees.soft import compared, in_threads
 from texplainer.types import Array
 
 _U = np.uint64
@@ -178,13 +178,6 @@ def _leaves(plan, rows, row, column, cell) -> np.ndarray:
     return plan.right[node]
 
 
-def compared(ensemble: TreeEnsemble, inputs: Floats) -> Floats:
-    """Cells as the library compares them, and within the stand-ins of infinite thresholds."""
-    with np.errstate(over="ignore"):
-        cells = ensemble.widen(inputs).astype(ensemble.dtype).astype(np.float64)
-    return np.clip(cells, -LARGEST, LARGEST)
-
-
 # --- on the explained scale
 # ---------------------------------------------------------------------------------------
 
@@ -202,7 +195,7 @@ class Replacements:
         ensemble, outputs = self.explained.ensemble, list(self.explained.predictor.outputs)
         needed, row = np.unique(row, return_inverse=True)
         inputs, others = (self.explained.cells(z) for z in (rows[needed], values))
-        cells, others = compared(ensemble, inputs), compared(ensemble, others)
+        cells, others = (compared(ensemble, ensemble.widen(z)) for z in (inputs, others))
         raw = None if self.slope is not None else self.explained.smoothed(inputs)[0]  # (needed rows, raw)
         found = np.empty((len(row), len(values), len(outputs)))
         order = np.argsort(column, kind="stable")  # cells of one column take alike ways

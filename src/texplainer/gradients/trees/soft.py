@@ -44,9 +44,7 @@ class Smoothed:
         """Rows as the kernels read them: clipped, virtual columns appended, hard columns ranked."""
         cells = np.clip(self.ensemble.widen(rows), -LARGEST, LARGEST)
         if self.ranks:
-            with np.errstate(over="ignore"):
-                exact = cells.astype(self.ensemble.dtype).astype(np.float64)
-            exact = np.clip(exact, -LARGEST, LARGEST)
+            exact = compared(self.ensemble, cells)
             for column, thresholds in self.ranks.items():
                 cells[:, column] = 4.0 * np.searchsorted(thresholds, exact[:, column], side="left")
             cells[np.isnan(exact)] = np.nan
@@ -80,6 +78,13 @@ class Smoothed:
         inverse = self.plan.inverse[: self.ensemble.features, None]
         gradient, bent = (one[:, : self.ensemble.features] for one in (gradient, bent))
         return value + self.ensemble.base, gradient * inverse, bent * inverse**2
+
+
+def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
+    """Cells as the library compares them, and within the stand-ins of infinite thresholds."""
+    with np.errstate(over="ignore"):
+        rounded = cells.astype(ensemble.dtype).astype(np.float64)
+    return np.clip(rounded, -LARGEST, LARGEST)
 
 
 def with_half_widths(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
