@@ -26,7 +26,7 @@ import texplainer as tx
 
 OUT = Path(__file__).parents[1] / "docs" / "results" / "blackbox.md"
 ROWS, FEATURES = 2000, 20
-BLACK_BOX = {"engine": "finite-difference", "smoothing": 0, "attribution": "sensitivity"}
+BLACK_BOX = {"engine": "finite-difference", "smoothing": 0, "attribution": "gradient"}
 
 
 def best(function, repeats: int = 5) -> float:
@@ -53,7 +53,7 @@ def overhead() -> list[str]:
     lines = ["| model | explain, s | predict of the same rows, s | ratio |", "|---|---|---|---|"]
     for name, model in models.items():
         explainer = tx.TExplainer(model, X, step=0.01, **BLACK_BOX)
-        # f(x) and two points a feature, at the row and once more a little beside it, for the wobble
+        # f(x) and two points a feature, at the row and once more a little beside it, for the relative change
         asked = int(explainer(X[:1]).diagnostics.evaluations[0])
         stencil = np.repeat(X, asked, axis=0)
         stencil[np.arange(len(stencil)), np.arange(len(stencil)) % FEATURES] += 0.01
@@ -80,9 +80,9 @@ def throughput() -> list[str]:
         "T-Explainer (black box, step auto)": tx.TExplainer(model, X, **BLACK_BOX),
         "T-Explainer (Algorithm 1)": tx.TExplainer(model, X, step="paper"),
         "T-Explainer (default)": tx.TExplainer(model, X),
-        "SHAP permutation": tx.rivals.shap(model, background, algorithm="permutation"),
-        "SHAP kernel": tx.rivals.shap(model, background, algorithm="kernel"),
-        "LIME": tx.rivals.lime(model, X),
+        "SHAP permutation": tx.explainers.shap(model, background, algorithm="permutation"),
+        "SHAP kernel": tx.explainers.shap(model, background, algorithm="kernel"),
+        "LIME": tx.explainers.lime(model, X),
     }
     lines = ["| explainer | rows/s at 10 rows | at 100 rows | slower than the black-box T-Explainer |",
              "|---|---|---|---|"]  # fmt: skip

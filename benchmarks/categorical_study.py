@@ -106,15 +106,15 @@ def ours(attribution: str, method: str = "swaps") -> Make:
 
 
 WAYS: dict[str, Make] = {
-    "swaps, local (the default)": ours("local"),
-    "swaps, shares": ours("shares"),
-    "swaps, effect": ours("effect"),
-    "induction (the paper), local": ours("local", "induction"),
-    "induction (the paper), effect": ours("effect", "induction"),
-    "target encoding, local": ours("local", "target"),
-    "target encoding, effect": ours("effect", "target"),
-    "SHAP": lambda model, frame, y: tx.rivals.shap(model, frame[:400], references=50),
-    "LIME": lambda model, frame, y: tx.rivals.lime(model, frame[:400]),
+    "swaps, local (the default)": ours("slope"),
+    "swaps, shares": ours("shapley"),
+    "swaps, effect": ours("variation"),
+    "induction (the paper), local": ours("slope", "induction"),
+    "induction (the paper), effect": ours("variation", "induction"),
+    "target encoding, local": ours("slope", "target"),
+    "target encoding, effect": ours("variation", "target"),
+    "SHAP": lambda model, frame, y: tx.explainers.shap(model, frame[:400], references=50),
+    "LIME": lambda model, frame, y: tx.explainers.lime(model, frame[:400]),
 }
 
 

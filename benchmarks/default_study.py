@@ -7,7 +7,7 @@ Written down before the run, one vector of values per candidate:
 - *Width of the neighbourhood* (networks and black boxes): the share of variance the averaged model must
   keep, R² of 0.8, 0.9, 0.95 or 0.99. Admitted: at most 0.03 of the mass on features that cannot matter
   near the row, on every gated function. Chosen: of the admitted the steadiest, that is the one with the least
-  mean change under moves of 5% of a spread, if its rank correlation with the measured local effects is no
+  mean change under moves of 5% of an SD, if its rank correlation with the measured local effects is no
   more than 0.05 below the best.
 - *Half-width of trees* in standard deviations, 0.6 to 2.0: the same rule with 0.02 above the least mass of
   all candidates (boosted trees put some mass elsewhere by themselves; see also trees_local.md).
@@ -33,12 +33,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from readings import GATED, network, size, stray_mass
+from attributions import GATED, network, size, stray_mass
 from xgboost import XGBClassifier, XGBRegressor
 
 import texplainer as tx
+from texplainer.attributions import pairs, shares
 from texplainer.gradients import smoothing, width
-from texplainer.readings import pairs, shares
 
 OUT = Path(__file__).parents[1] / "docs" / "results" / "default_study.md"
 ROWS, SAMPLE, MOVES = 20, 200, 8
@@ -55,7 +55,7 @@ TAKEN = """## What was taken
 - *Half-width of trees*: the rule takes 1.5 on the first half, and the second refutes it (mass, local rank).
   1.0 stays: of the widths no half refutes, the widest that trees_local.md admits on other functions, too.
 - *Points*: the rule takes 32. 48 stay: their scatter also tells how much the values change as the row moves,
-  and fewer points tell it worse; `local` of a network of three layers still costs below 100 predictions.
+  and fewer points tell it worse; `slope` of a network of three layers still costs below 100 predictions.
 - *Pairs*: the rule takes 32 on the first half, and the second refutes it; 64 pass both.
 - *Lines*: 128, as the rule says; one data set of the second half depends on the sample a little more.
 """
@@ -93,8 +93,8 @@ def slopes_row(make: Make, model: Any, X: np.ndarray, rows: np.ndarray, seed: in
         change(here, explainer(rows + 0.05 * sigma * np.random.default_rng(s).normal(size=rows.shape)).values)
         for s in range(MOVES)
     ]
-    found = tx.evaluate({"local": explainer}, rows, metrics=["local_rank"], seed=seed)
-    rank = float(np.nanmean(found.per_row("local_rank")["local"]))
+    found = tx.evaluate({"slope": explainer}, rows, metrics=["local_rank"], seed=seed)
+    rank = float(np.nanmean(found.per_row("local_rank")["slope"]))
     return [float(np.mean(moved)), change(here, make(model, other)(rows).values), rank]
 
 
@@ -162,9 +162,11 @@ def shares_table(
                 both = samples(X, 10 * seed + s)
                 for i, count in enumerate((32, 64, 128)):
                     make = with_constant(module, constant, count)
-                    changes[s, i] = change(*(make(model, b)(rows, attribution="shares").values for b in both))
+                    changes[s, i] = change(
+                        *(make(model, b)(rows, attribution="shapley").values for b in both)
+                    )
                 changes[s, 3] = change(
-                    *(tx.rivals.shap(model, b[:100], scale="margin")(rows).values for b in both)
+                    *(tx.explainers.shap(model, b[:100], scale="log-odds")(rows).values for b in both)
                 )
             cells = " | ".join(f"{v:.3f}" for v in changes.mean(axis=0))
             text.append(f"| {half} | {name} | {cells} |")

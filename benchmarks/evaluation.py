@@ -35,10 +35,12 @@ def network(data):
 def explainers(model, data):
     """Six, with the sampling ones at a fifth of their usual cost: a harsher test of the harness's share."""
     cheap = {
-        "SHAP": tx.rivals.shap(model, data.X_train, references=20),
-        "LIME": tx.rivals.lime(model, data.X_train, samples=1000),
+        "SHAP": tx.explainers.shap(model, data.X_train, references=20),
+        "LIME": tx.explainers.lime(model, data.X_train, samples=1000),
     }
-    networks = tx.rivals.suite(model, data.X_train, ("integrated_gradients", "input_x_gradient", "deeplift"))
+    networks = tx.explainers.suite(
+        model, data.X_train, ("integrated_gradients", "input_x_gradient", "deeplift")
+    )
     return {"T-Explainer": tx.TExplainer(model, data.X_train), **cheap, **networks}
 
 

@@ -69,13 +69,13 @@ def fine(images, labels):
 
 def cost_lines(images, cut):
     """Lines of method, evaluations while explaining, images seen with set-up and padding, deletion."""
-    host, made = tx.ImageExplainer(NETWORK, **cut), tx.rivals.IMAGE_RIVALS
+    host, made = tx.ImageExplainer(NETWORK, **cut), tx.explainers.IMAGE_EXPLAINERS
     ours = {
-        "`local`, autodiff at the point": (NETWORK, {"smoothing": 0, "batch_rows": 1}),
-        "`local`, autodiff": (NETWORK, {"batch_rows": 8}),
-        "`shares`, autodiff": (NETWORK, {"attribution": "shares", "batch_rows": 8}),
-        "`local`, black box": (black_box, {}),
-        "`shares`, black box": (black_box, {"attribution": "shares"}),
+        "`slope`, autodiff at the point": (NETWORK, {"smoothing": 0, "batch_rows": 1}),
+        "`slope`, autodiff": (NETWORK, {"batch_rows": 8}),
+        "`shapley`, autodiff": (NETWORK, {"attribution": "shapley", "batch_rows": 8}),
+        "`slope`, black box": (black_box, {}),
+        "`shapley`, black box": (black_box, {"attribution": "shapley"}),
     }
     methods = {name: tx.ImageExplainer(model, **cut, **more) for name, (model, more) in ours.items()}
     for count in (33, 65, 100, 250, 500, 1000):
@@ -97,12 +97,13 @@ def cost_lines(images, cut):
 
 
 def explainers():
-    """Ours and all rivals."""
+    """Ours and all other explainers."""
     host = tx.ImageExplainer(NETWORK, **CUT)
     own = {
-        name: tx.ImageExplainer(NETWORK, attribution=name, **CUT) for name in ("local", "shares", "effect")
+        name: tx.ImageExplainer(NETWORK, attribution=name, **CUT)
+        for name in ("slope", "shapley", "variation")
     }
-    return {**own, **tx.rivals.image_suite(host)}
+    return {**own, **tx.explainers.image_suite(host)}
 
 
 def truth(images, labels):

@@ -27,12 +27,12 @@ import numpy as np
 OUT = Path(__file__).parents[1] / "docs" / "results" / "scale.md"
 FEATURES = 28
 BACKENDS = {"serial": 1, "processes": 2, "dask": 2, "ray": 2, "spark": 2}
-PAPER = {"attribution": "sensitivity"}
+PAPER = {"attribution": "gradient"}
 #: the share of --rows each model is given: a black box costs some hundred evaluations a row
 SHARE = {"network": 1.0, "trees": 1.0, "black box": 0.02}
 
 ABOUT = """\
-28 features, attribution "sensitivity": 5H-64-NN by its closed form without smoothing, 100 XGBoost trees of
+28 features, attribution "gradient": 5H-64-NN by its closed form without smoothing, 100 XGBoost trees of
 depth 6 by the tree engine, a 32-32 network as a black box. `rows/s, all` counts everything from fitting the
 model and starting the workers to the last shard; `steady` counts from the end of the first shards, so that it
 tells what a longer run would do. Efficiency compares steady rates. The plain loop writes with pyarrow's

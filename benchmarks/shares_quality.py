@@ -26,22 +26,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from texplainer import TExplainer, datasets, evaluate, rivals
+from texplainer import TExplainer, datasets, evaluate, explainers
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.shapley import LINES
+from texplainer.attributions.starts import BackgroundSample, starts_of
+from texplainer.explainers.base import evenly_spaced
 from texplainer.gradients.trees.lines import PreparedLines, line_shares, rank_thresholds
 from texplainer.gradients.trees.readers.table import load
 from texplainer.metrics.comparison import paired_bootstrap
 from texplainer.metrics.evidence.features import describe_features
 from texplainer.metrics.evidence.masks import fill_marginal
 from texplainer.metrics.scores.faithfulness import prediction_gap_important
-from texplainer.readings.reading import Place
-from texplainer.readings.shares import LINES
-from texplainer.readings.starts import Starts, starts_of
-from texplainer.rivals.rival import evenly_spaced
 
 DATA, SEEDS, ROWS, TRAIN, BACKGROUND = ("20ft", "heloc", "higgs"), (0, 1, 2), 100, 5000, 300
 METRICS = {"pgi_mean": "PGI, mean", "pgi_marginal": "PGI, marginal", "ris_norm": "log RIS*"}
 K = (1, 3, 5, 7, 9)  # features masked
-RIVALS = {"TreeSHAP, path-dependent": "shap_tree_path", "TreeSHAP, interventional": "shap_tree_margin"}
+EXPLAINERS = {"TreeSHAP, path-dependent": "shap_tree_path", "TreeSHAP, interventional": "shap_tree_margin"}
 
 
 Explain = Callable[[np.ndarray], np.ndarray]
@@ -65,7 +65,7 @@ class Case:
     @cached_property
     def shares(self) -> TExplainer:
         """The explainer under test."""
-        return TExplainer(self.model, self.background, attribution="shares")
+        return TExplainer(self.model, self.background, attribution="shapley")
 
 
 def case(name: str, seed: int) -> Case:
@@ -82,11 +82,14 @@ def case(name: str, seed: int) -> Case:
 
 
 def scores(one: Case) -> Scores:
-    """Shares, its rivals, and what lies between them, on the same rows, masks and neighbours."""
+    """Shares, its other explainers, and what lies between them, on the same rows, masks and neighbours."""
     found = evaluate(
         {
-            "shares": one.shares,
-            **{label: rivals.RIVALS[rival](one.model, one.background) for label, rival in RIVALS.items()},
+            "shapley": one.shares,
+            **{
+                label: explainers.EXPLAINERS[other](one.model, one.background)
+                for label, other in EXPLAINERS.items()
+            },
             **between(one),
         },
         one.rows,
@@ -115,13 +118,13 @@ def per_row(found: Any, metric: str) -> dict[str, np.ndarray]:
     with np.errstate(divide="ignore"):
         return {
             name: np.log(table[name].to_numpy()) if metric == "ris_norm" else table[name].to_numpy()
-            for name in ("shares", *BETWEEN, *RIVALS)
+            for name in ("shapley", *BETWEEN, *EXPLAINERS)
         }
 
 
 def lines(all_scores: dict[tuple[str, int], Scores]) -> Iterator[str]:
     """The table, line by line; the scores are kept for the next one."""
-    yield "| data | seed | metric | shares | rival | its score | difference [95%] | worse beyond it |"
+    yield "| data | seed | metric | shares | other explainer | its score | difference [95%] | worse beyond it |"
     yield "|---|---|---|---|---|---|---|---|"
     for name in DATA:
         for seed in SEEDS:
@@ -131,13 +134,13 @@ def lines(all_scores: dict[tuple[str, int], Scores]) -> Iterator[str]:
 
 
 def compared(name: str, seed: int, metric: str, by_explainer: dict[str, np.ndarray]) -> Iterator[str]:
-    ours = by_explainer["shares"]
-    for rival in RIVALS:
-        mean, low, high = paired_bootstrap(ours, by_explainer[rival])
+    ours = by_explainer["shapley"]
+    for other in EXPLAINERS:
+        mean, low, high = paired_bootstrap(ours, by_explainer[other])
         worse = is_worse(metric, low, high)
         yield (
-            f"| {name} | {seed} | {METRICS[metric]} | {np.nanmean(ours):.4f} | {rival} "
-            f"| {np.nanmean(by_explainer[rival]):.4f} | {mean:+.4f} [{low:+.4f}, {high:+.4f}] "
+            f"| {name} | {seed} | {METRICS[metric]} | {np.nanmean(ours):.4f} | {other} "
+            f"| {np.nanmean(by_explainer[other]):.4f} | {mean:+.4f} [{low:+.4f}, {high:+.4f}] "
             f"| {'**yes**' if worse else 'no'} |"
         )
 
@@ -174,7 +177,7 @@ on the way: where features move half of it, no difference from interventional Tr
 and at a quarter those that shares name matter more than its own, on HELOC and HIGGS beyond the interval. Near
 the row a jump of the model belongs, in shares, to the feature that crosses the threshold, at its full height;
 Shapley values average it over rows mixed of this one and the background, and so change less; RIS* divides
-that by their size, which is smaller too. So take `shares` to divide a prediction along the way to it, and
+that by their size, which is smaller too. So take `shapley` to divide a prediction along the way to it, and
 TreeSHAP where the question is what replacing whole cells would do."""
 NEARER = {"PGI, marginal, a half": 0.5, "PGI, marginal, a quarter": 0.25}
 SIZE = "log size"
@@ -190,7 +193,7 @@ BETWEEN = (
 def between(one: Case) -> dict[str, Explain]:
     """Explainers that differ from shares in one thing each, in the order of `BETWEEN`."""
     explainer, features = one.shares, one.rows.shape[1]
-    place = Place(
+    place = ExplainContext(
         one.rows,
         explainer.predictor(one.rows),
         explainer.background,
@@ -230,7 +233,7 @@ def plain(prepared: PreparedLines, starts: np.ndarray) -> Explain:
     return lambda table: along(prepared, starts, np.full(len(starts), 1 / len(starts)), table)
 
 
-def exact_shapley(one: Case, starts: Starts) -> Explain:
+def exact_shapley(one: Case, starts: BackgroundSample) -> Explain:
     """Interventional TreeSHAP from weighted starts: from each alone, for SHAP knows no weights."""
     import shap
 
@@ -263,7 +266,7 @@ def nearer_gap(one: Case, values: np.ndarray, part: float) -> np.ndarray:
 
 def causes(all_scores: dict[tuple[str, int], Scores]) -> Iterator[str]:
     """The second table: what changes with what, and how many of the comparisons above go wrong with it."""
-    others = (*BETWEEN, *RIVALS)
+    others = (*BETWEEN, *EXPLAINERS)
     yield "| data | metric | shares | " + " | ".join(others) + " |"
     yield "|---" * (len(others) + 3) + "|"
     metrics = {**METRICS, **{label: label for label in (*NEARER, SIZE)}}
@@ -271,12 +274,12 @@ def causes(all_scores: dict[tuple[str, int], Scores]) -> Iterator[str]:
         for metric in sorted(metrics, key=lambda one: not metrics[one].startswith("PGI")):
             ours, *theirs = (
                 np.concatenate([all_scores[name, seed][metric][who] for seed in SEEDS])
-                for who in ("shares", *others)
+                for who in ("shapley", *others)
             )
             scale = float(np.nanmean(ours)) if metrics[metric].startswith("PGI") else 1.0
             cells = [difference(one, ours, scale) for one in theirs]
             yield f"| {name} | {metrics[metric]} | {np.nanmean(ours):.4f} | " + " | ".join(cells) + " |"
-    counts = [str(count_worse(all_scores, who)) for who in ("shares", *others)]
+    counts = [str(count_worse(all_scores, who)) for who in ("shapley", *others)]
     yield f"| all | worse than a TreeSHAP, of {len(DATA) * len(SEEDS) * 6} | " + " | ".join(counts) + " |"
 
 
@@ -287,10 +290,10 @@ def difference(theirs: np.ndarray, ours: np.ndarray, scale: float) -> str:
 
 def count_worse(all_scores: dict[tuple[str, int], Scores], who: str) -> int:
     return sum(
-        is_worse(metric, *paired_bootstrap(found[metric][who], found[metric][rival])[1:])
+        is_worse(metric, *paired_bootstrap(found[metric][who], found[metric][other])[1:])
         for found in all_scores.values()
         for metric in METRICS
-        for rival in RIVALS
+        for other in EXPLAINERS
     )
 
 

@@ -27,7 +27,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVR
 
 import texplainer as tx
-from texplainer.background.spread import data_bounds, spread, varying_columns
+from texplainer.background.sd import data_bounds, robust_sd, varying_columns
 from texplainer.gradients.engine import Engine, Settings, choose
 from texplainer.gradients.smoothing import POINTS
 from texplainer.models import predictor as prediction
@@ -53,12 +53,12 @@ class Case:
 
     @property
     def sigma(self) -> np.ndarray:
-        """The features' spreads."""
-        return spread(self.background)
+        """The features' SDs."""
+        return robust_sd(self.background)
 
     @property
     def unit(self) -> np.ndarray:
-        """What one spread more is: nothing, where a column never varies."""
+        """What one SD more is: nothing, where a column never varies."""
         return np.where(varying_columns(self.background), self.sigma, 0.0)
 
 
@@ -85,7 +85,7 @@ def exact_cases() -> Iterator[Case]:
     for name in SETS:
         X, y, background, rows = data(name)
         fitted = network(X, y)
-        yield case(f"network, {name}", fitted, background, rows, "margin")
+        yield case(f"network, {name}", fitted, background, rows, "log-odds")
         yield case(f"network, {name}, probability", fitted, background, rows, "probability")
     X, y, background, rows = data("heloc")
     yield case(
@@ -109,7 +109,7 @@ def black_cases() -> Iterator[Case]:
     for name in SETS:
         X, y, background, rows = data(name)
         fitted = network(X, y)
-        margin = case(name, fitted, background, rows, "margin").predictor
+        margin = case(name, fitted, background, rows, "log-odds").predictor
         yield case(f"network, {name}", lambda r, m=margin: m(r)[:, 0], background, rows, black=True)
     for name in SETS:
         X, y, background, rows = data(name)
@@ -191,7 +191,7 @@ def agreement() -> Iterator[str]:
     """The black box beside the exact engine at the same width."""
     for name in SETS:
         X, y, background, rows = data(name)
-        exact = case(name, network(X, y), background, rows, "margin")
+        exact = case(name, network(X, y), background, rows, "log-odds")
         settings = replace(exact.settings, smoothing=exact.engine.width)
         black = choose(exact.predictor, exact.background, "finite-difference", settings)
         a, b = (e.gradient(rows).values[:, :, 0] * exact.unit for e in (exact.engine, black))
@@ -202,7 +202,7 @@ def agreement() -> Iterator[str]:
 
 def page() -> Iterator[str]:
     yield "# Neighbourhood slopes: accuracy, error bars, change and cost"
-    yield "\nMade by `python benchmarks/slopes.py`. Slopes in units of the features' spreads, of the log-odds"
+    yield "\nMade by `python benchmarks/slopes.py`. Slopes in units of the features' SDs, of the log-odds"
     yield "unless said otherwise."
     columns = (
         "| width | relative error | first feature equal | covered | bound / error |\n" + "|---" * 6 + "|"
@@ -215,7 +215,7 @@ def page() -> Iterator[str]:
     yield "\n## Black boxes beside the exact engine, at its width\n"
     yield "| model | first feature equal | relative difference |\n|---|---|---|"
     yield from agreement()
-    yield f"\n## Change under moves of 5% of a spread: stated against the median of {MOVES} real moves\n"
+    yield f"\n## Change under moves of 5% of an SD: stated against the median of {MOVES} real moves\n"
     yield "| model | measured, relative | area under the curve | stated / measured | within a factor 2 |"
     yield "|---|---|---|---|---|"
     yield from (f"| {of.name} | {change(of)} |" for of in exact if "logistic" not in of.name)

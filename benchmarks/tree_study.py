@@ -2,9 +2,9 @@
 
     TEXPLAINER_DATA=<folder> python benchmarks/tree_study.py [--write docs/results/trees.md]
 
-Part one, Friedman-1, whose gradient is known: cosine (in units of each feature's spread) between the
+Part one, Friedman-1, whose gradient is known: cosine (in units of each feature's SD) between the
 true gradient and the smoothed one, and centred differences at every step. Part two, real and synthetic
-data with the paper's XRFC in both readings: stability (norm-wise RIS, median; lower is better) beside
+data with the paper's XRFC in both attributions: stability (norm-wise RIS, median; lower is better) beside
 faithfulness (the change of the probability when the most important features are replaced by their mean,
 PGI; higher is better), under one protocol for all.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from texplainer import TExplainer, datasets, evaluate, rivals
+from texplainer import TExplainer, datasets, evaluate, explainers
 from texplainer.errors import Unsupported
 from texplainer.gradients.trees.width import DEFAULT
 
@@ -124,17 +124,17 @@ def steps_explainer(model, data, h):
     return explain
 
 
-def explainers(model, data, evaluated):
+def contenders(model, data, evaluated):
     def ours(attribution, **options):
         return TExplainer(model, data.X_train, attribution=attribution, **options)
 
     # Labels of other rows than those the explainers are compared on.
     held = (data.X_test[evaluated:], data.y_test[evaluated:])
     return {
-        "local (the default)": ours("local"),
-        "local, width by labels": ours("local", validation=held),
-        "shares": ours("shares"),
-        "effect": ours("effect"),
+        "local (the default)": ours("slope"),
+        "local, width by labels": ours("slope", validation=held),
+        "shapley": ours("shapley"),
+        "variation": ours("variation"),
         "differences, h = 0.1": steps_explainer(model, data, 0.1),
         "differences, h = 0.6": steps_explainer(model, data, 0.6),
         "TreeSHAP, margin": contribs(model, approximate=False),
@@ -146,7 +146,7 @@ def explainers(model, data, evaluated):
 def probability_shap(model, data):
     """TreeSHAP on the probability, where shap can: it does not take XGBoost's random forests."""
     try:
-        return {"TreeSHAP, probability": rivals.RIVALS["shap_tree"](model, data.X_train)}
+        return {"TreeSHAP, probability": explainers.EXPLAINERS["shap_tree"](model, data.X_train)}
     except Unsupported as reason:
         print(reason)
         return {}
@@ -159,7 +159,7 @@ def faithfulness(rows=100):
         for kind in ("XGBClassifier", "XGBRFClassifier"):
             model = xrfc(kind, data)
             found = evaluate(
-                explainers(model, data, rows),
+                contenders(model, data, rows),
                 data.X_test[:rows],
                 metrics=("ris_norm", "pgi_mean", "pgi_marginal"),
                 model=model,
@@ -180,19 +180,19 @@ def rows_of(name, kind, frame):
         yield (name, kind, str(explainer), f"{ris:.3g}", *(f"{gap:.4f}" for gap in gaps))
 
 
-READING = """## Reading it
+READING = """## Attribution it
 
 One seed, 100 rows, no confidence intervals: differences in the second digit are not findings. Every
 explainer that was run is listed. RIS* of the constant control is 0: read stability only beside faithfulness.
 
 - Known gradient: the step of the differences is the best of eight *in hindsight*, judged by the truth itself.
   The smoothed gradient of the default width is nearer to the truth for every model.
-- `local` asks what the model reacts to here, not what removal would do: it is far less faithful to removal
-  than TreeSHAP. Beside differences over 0.6 spreads it is two to five times steadier.
-- `shares` name removed features a little less well than TreeSHAP on the margin (3% less on HELOC and 20-FT,
+- `slope` asks what the model reacts to here, not what removal would do: it is far less faithful to removal
+  than TreeSHAP. Beside differences over 0.6 SDs it is two to five times steadier.
+- `shapley` name removed features a little less well than TreeSHAP on the margin (3% less on HELOC and 20-FT,
   12% on Banknote with the mean mask; 1 to 4% with the marginal one). They are steadier on Banknote and 20-FT
   and less steady on HELOC. With intervals and more seeds: shares_quality.md.
-- `effect` is ahead of TreeSHAP on the margin with the marginal mask on Banknote and a little behind
+- `variation` is ahead of TreeSHAP on the margin with the marginal mask on Banknote and a little behind
   elsewhere, and steadier on HELOC and 20-FT.
 - XGBRFClassifier's probabilities all lie near one half; its gaps are tiny. There the labels chose a narrow
   width on HELOC and Banknote and stability suffered: prefer the default for such a model.

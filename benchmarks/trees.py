@@ -4,8 +4,8 @@
 
 All contenders see the same rows of the same models in one run, round by round; the least time of
 several rounds counts. One-thread times are CPU times, so that a busy machine does not favour anyone;
-two-thread times are wall times, beside the wall time of one thread. Slow rivals explain fewer rows. A
-rival that is not installed is left out, and said so.
+two-thread times are wall times, beside the wall time of one thread. Slow other explainers explain fewer rows. A
+other explainer that is not installed is left out, and said so.
 """
 
 import argparse
@@ -241,7 +241,9 @@ def main():
         ensemble = load(model)
         loading = time.process_time() - began
         speed_up = two_threads(model, train, rows)
-        deep = len(ensemble.kind) > 1000 * len(ensemble.roots)  # the rivals take seconds a row there
+        deep = len(ensemble.kind) > 1000 * len(
+            ensemble.roots
+        )  # the other explainers take seconds a row there
         best = measure(model, train, rows, few=5 if options.quick or deep else 15)
         base = best["predict"]
         nodes = len(ensemble.kind) / len(ensemble.roots)

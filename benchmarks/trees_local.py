@@ -1,4 +1,4 @@
-"""How wide the neighbourhood of trees should be, and what the reading `local` costs and knows of itself.
+"""How wide the neighbourhood of trees should be, and what the attribution `slope` costs and knows of itself.
 
     python benchmarks/trees_local.py [--write docs/results/trees_local.md]
 
@@ -6,11 +6,11 @@ Written down before the first run:
 
 - Candidates: half-widths of 0.6, 0.8, 1.0, 1.25, 1.5 and 2.0 standard deviations, without labels.
 - *Locality*: boosted trees fitted to three gated functions; the share of attribution mass on features that
-  nothing within 0.75 spreads of the row makes matter. A candidate is admitted if its mean share is at most
+  nothing within 0.75 SDs of the row makes matter. A candidate is admitted if its mean share is at most
   0.10 on every function. (None was: the trees themselves are off by more. Since then: if its mean share over
   the functions is at most 0.02 above the least.)
 - *Steadiness and faithfulness* on 20-FT, HELOC and HIGGS: the median relative change of the values under
-  moves of 5% of a spread (as in RIS*, the moves being the same for all); the mean change of the prediction
+  moves of 5% of an SD (as in RIS*, the moves being the same for all); the mean change of the prediction
   when the three first features are set to their means, or to other rows' values (PGI).
 - Chosen: of the admitted candidates the one with the best mean rank over locality, steadiness and the two
   kinds of faithfulness (each data set and function one vote); of two within 0.1 ranks the narrower.
@@ -30,7 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from texplainer import TExplainer, datasets
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import BackgroundWarning
 
 WIDTHS = (0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
@@ -88,7 +88,7 @@ def scaled(model, train, rows, width):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BackgroundWarning)
         explainer = TExplainer(model, train[:1000], smoothing=width, categorical=())
-    gradient, sigma = explainer.engine.gradient, spread(train[:1000])
+    gradient, sigma = explainer.engine.gradient, robust_sd(train[:1000])
 
     def values(rows):
         return gradient(rows).values[:, :, 0] * sigma
@@ -118,7 +118,7 @@ def behaviour(seed):
         train, test = np.asarray(data.X_train, float)[:3000], np.asarray(data.X_test, float)[:100]
         model = boosted(train, np.asarray(data.y_train)[:3000], seed)
         rng = np.random.default_rng(seed)
-        sigma, others = spread(train[:1000]), train[rng.integers(len(train), size=(16, len(test)))]
+        sigma, others = robust_sd(train[:1000]), train[rng.integers(len(train), size=(16, len(test)))]
         moves = [test + 0.05 * sigma * rng.normal(size=test.shape) for _ in range(4)]
         table = {"steadiness": [], "PGI mean": [], "PGI marginal": []}
         for width in WIDTHS:
@@ -174,7 +174,7 @@ def stated_change(width):
         for kind, model in (("XGBoost", boosted(train, labels, 0)), ("random forest", forest)):
             values, here, change, _ = scaled(model, train, test, width)
             rng = np.random.default_rng(9)
-            sigma, size = spread(train[:1000]), np.linalg.norm(here, axis=1)
+            sigma, size = robust_sd(train[:1000]), np.linalg.norm(here, axis=1)
             moved = [values(test + 0.05 * sigma * rng.normal(size=test.shape)) for _ in range(16)]
             measured = np.median([np.linalg.norm(one - here, axis=1) for one in moved], axis=0) / size
             stated = change / size
@@ -183,17 +183,17 @@ def stated_change(width):
 
 
 def cost(width):
-    """`local` over one prediction, 300 trees of depth 6 on HIGGS, CPU time of one thread, median of five."""
+    """`slope` over one prediction, 300 trees of depth 6 on HIGGS, CPU time of one thread, median of five."""
     data = datasets.load("higgs", download=False)
     train, rows = data.X_train[:20000], np.ascontiguousarray(data.X_test[:3000])
     model = boosted(train, data.y_train[:20000], 0, n_estimators=300, max_depth=6, learning_rate=0.3)
     explainer = TExplainer(model, train[:1000], smoothing=width)
-    took = {"predict": [], "engine": [], "local": []}
+    took = {"predict": [], "engine": [], "slope": []}
     for _ in range(6):
         for name, function in (
             ("predict", model.predict_proba),
             ("engine", explainer.engine.gradient),
-            ("local", explainer),
+            ("slope", explainer),
         ):
             began = time.process_time()
             function(rows)
@@ -227,7 +227,7 @@ def main():
     text += (
         "\n300 trees of depth 6 on HIGGS, over one prediction (CPU time of one thread): gradient with its "
     )
-    text += f"change {found['engine']:.1f}, the whole reading `local` {found['local']:.1f}. "
+    text += f"change {found['engine']:.1f}, the whole attribution `slope` {found['slope']:.1f}. "
     text += f"Load at the end: {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores.\n"
     print(text)
     if options.write:

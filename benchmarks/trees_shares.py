@@ -3,7 +3,7 @@
     python benchmarks/trees_shares.py [--write docs/results/trees_shares.md]
 
 All contenders see the same rows of the same models, round by round in one run; CPU time of one thread, the
-median of `ROUNDS` rounds. Slow rivals explain fewer rows. A rival that is not installed is left out.
+median of `ROUNDS` rounds. Slow other explainers explain fewer rows. Those not installed are left out.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def measure(model, train, rows):
 
 
 def largest_gap(model, train, rows):
-    """How far the sums are from the change of the model's own margin, over the margins' spread."""
+    """How far the sums are from the change of the model's own margin, over the margins' SD."""
     starts = train[:: len(train) // 16][:16]
     found = line_shares(rank_thresholds(load(model)), starts, np.full(16, 1 / 16), np.zeros(16, int), rows)
     margin, base = (model.predict(table, output_margin=True).astype(float) for table in (rows, starts))
@@ -96,16 +96,16 @@ y = (X[:, 0] * X[:, 1] > 0).astype(int)
 model = xgboost.XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1).fit(X, y)
 began = time.process_time()
 from texplainer import TExplainer
-TExplainer(model, X, attribution={reading!r})(X[:10])
+TExplainer(model, X, attribution={attribution!r})(X[:10])
 print(time.process_time() - began)
 """
 
 
-def first_calls(reading):
+def first_calls(spec):
     """CPU seconds of the first explanation beyond imports: compiled anew, then from the cache."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        run = [sys.executable, "-c", FIRST_CALL.format(reading=reading)]
+        run = [sys.executable, "-c", FIRST_CALL.format(spec=spec)]
         return [
             float(subprocess.run(run, env=environment, capture_output=True, check=True).stdout.split()[-1])
             for _ in "ab"
@@ -139,14 +139,14 @@ def main():
         "| first explanation of 10 rows, CPU seconds | fresh cache | second process |",
         "|---|---|---|",
     ]
-    for reading in ("local", "shares"):
-        cold, warm = first_calls(reading)
-        table.append(f"| {reading} | {cold:.1f} | {warm:.2f} |")
+    for spec in ("slope", "shapley"):
+        cold, warm = first_calls(spec)
+        table.append(f"| {spec} | {cold:.1f} | {warm:.2f} |")
     text = (
         "# The cost of shares of trees\n\nMade by `python benchmarks/trees_shares.py --write "
         "docs/results/trees_shares.md`. `predict` is microseconds a row, the other costs are multiples of "
         "it: CPU time of one thread, medians of five rounds. Sums: the largest gap to the change of the "
-        "model's own margin, over the margins' spread (XGBoost adds up in float32). "
+        "model's own margin, over the margins' SD (XGBoost adds up in float32). "
         f"Load of the machine at the end: {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores.\n\n"
     )
     text += "\n".join(table) + "\n"

@@ -1,4 +1,4 @@
-"""White-box engines: time to explain over time to predict, and throughput beside the rivals.
+"""White-box engines: time to explain over time to predict, and throughput beside the other explainers.
 
 One run, every ratio from the same process: each pair of jobs is timed alternately, in CPU seconds of
 one thread, and the median ratio is shown. Run it from the repository's root:
@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import texplainer as tx
-from texplainer import datasets, rivals
+from texplainer import datasets, explainers
 from texplainer.gradients import autodiff, smoothing
 
 ROWS = 10_000
@@ -27,18 +27,18 @@ BACKGROUND = 200
 AIM = {"scikit-learn": 4, "torch, float64": 5, "torch, float32": 5}  # predictions a point gradient may cost
 AVERAGED = {"scikit-learn": 1.5, "torch, float64": 1.5, "torch, float32": 2}  # and a point of an average
 ABOUT = """\
-# White-box engines: cost beside a prediction, throughput beside the rivals
+# White-box engines: cost beside a prediction, throughput beside the other explainers
 
     python benchmarks/whitebox.py --write docs/results/whitebox.md
 
 Aimed at: a point gradient at the cost of at most 4 predictions (scikit-learn) and 5 (torch); a gradient
 averaged over m points at most 3m/2, of a float32 torch module 2m; all rows of the HIGGS file in less time
 than SHAP's default explainer needs for 20 rows. `whole explanation` adds to the point gradient the model's
-own prediction of every row, one more for the Taylor residual, the verdicts and the arrays. Averages are
+own prediction of every row, one more for the Taylor residual, the stability labels and the arrays. Averages are
 taken in float32, of a float64 torch module on a copy of it. A float32 module has no cheaper form to be
 averaged in: `floor` is what torch itself needs for the same points, nothing else done, a forward pass and
 `autograd.grad` in blocks of 2,016 rows. It is about 2 predictions a point, the aim; what comes on top is
-laying out the points, their scatter (the error bar) and the change under small moves (the verdict).
+laying out the points, their scatter (the error bar) and the change under small moves (the stability).
 `torch.func.vmap`, parameters without gradients and other blocks gain nothing, a reverse pass written by
 hand 12%. On two virtual cores the medians scatter by 10 to 15% from run to run, most for the small 3H-NN."""
 
@@ -91,8 +91,8 @@ def ratios(data: Any, repeats: int) -> list[str]:
         models = (fitted, torch_twin(fitted), torch_twin(fitted).float())
         for library, model in zip(AIM, models, strict=True):
             scale = "probability"
-            point = tx.TExplainer(model, background, smoothing=0, attribution="sensitivity", scale=scale)
-            smooth = tx.TExplainer(model, background, smoothing=0.2, attribution="sensitivity", scale=scale)
+            point = tx.TExplainer(model, background, smoothing=0, attribution="gradient", scale=scale)
+            smooth = tx.TExplainer(model, background, smoothing=0.2, attribution="gradient", scale=scale)
             predict = lambda p=point.predictor: p(rows)  # noqa: E731
             alone = ratio(lambda p=point: p.engine.gradient(rows), predict, repeats)
             whole = ratio(lambda p=point: p(rows, progress=False), predict, repeats)
@@ -121,13 +121,13 @@ def bare_torch(model: Any, rows: np.ndarray, predict: Callable[[], Any], repeats
 
 
 def throughput(data: Any, quick: bool) -> list[str]:
-    """Rows a second of CPU time, 5H-64-NN, beside the rivals; each on as many rows as it needs."""
+    """Rows a second of CPU time, 5H-64-NN, beside the other explainers; each on as many rows as it needs."""
     model, background = fit(NETWORKS["5H-64-NN"], data), data.X_train[:100]
     ours = {
-        "T-Explainer, point gradient": (2000, {"attribution": "sensitivity", "smoothing": 0}),
+        "T-Explainer, point gradient": (2000, {"attribution": "gradient", "smoothing": 0}),
         "T-Explainer, local (default)": (500, {}),
-        "T-Explainer, shares": (200, {"attribution": "shares"}),
-        "T-Explainer, effect": (50, {"attribution": "effect"}),
+        "T-Explainer, shares": (200, {"attribution": "shapley"}),
+        "T-Explainer, effect": (50, {"attribution": "variation"}),
         "T-Explainer, Algorithm 1": (200, {"step": "paper"}),
     }
     jobs = {
@@ -142,11 +142,11 @@ def throughput(data: Any, quick: bool) -> list[str]:
         "shap_gradient": 20,
         "shap_deep": 100,
     }
-    for name, built in rivals.suite(model, background, names if not quick else ("lime",)).items():
+    for name, built in explainers.suite(model, background, names if not quick else ("lime",)).items():
         jobs[name] = (names[name], built)
     speed: dict[str, float | str] = {}
     for label, (count, explain) in jobs.items():
-        if isinstance(explain, rivals.Skipped):
+        if isinstance(explain, explainers.Skipped):
             speed[label] = explain.reason
             continue
         try:
@@ -168,9 +168,9 @@ def whole_file(data: Any) -> list[str]:
     """All rows of HIGGS with the 5H-64-NN, against SHAP's default explainer on 20 rows."""
     model, background = fit(NETWORKS["5H-64-NN"], data), data.X_train[:100]
     rows = np.concatenate([data.X_train, data.X_test])
-    explainer = tx.TExplainer(model, background, attribution="sensitivity", smoothing=0)
+    explainer = tx.TExplainer(model, background, attribution="gradient", smoothing=0)
     ours = cpu(lambda: explainer(rows, progress=False))
-    shap = rivals.shap(model, background)
+    shap = explainers.shap(model, background)
     shap(rows[:1])
     theirs = cpu(lambda: shap(rows[:20]))
     return [

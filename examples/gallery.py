@@ -27,10 +27,10 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 @cache
 def tumours():
-    """The paper's 3H-NN on breast cancer: what it reacts to near each row (the default reading)."""
+    """The paper's 3H-NN on breast cancer: what it reacts to near each row (the default attribution)."""
     from texplainer.demo import explain
 
-    return explain("breast_cancer", "local")[0]
+    return explain("breast_cancer", "slope")[0]
 
 
 @cache
@@ -38,7 +38,7 @@ def four_features():
     """The paper's 3H-NN on its 4-FT data, explained by the slopes at the points."""
     from texplainer.demo import explain
 
-    return explain("4ft", "sensitivity")[0]
+    return explain("4ft", "gradient")[0]
 
 
 @cache
@@ -99,12 +99,12 @@ def network():
 
 @cache
 def evaluation():
-    """T-Explainer and rivals on the same rows, neighbours and masks."""
+    """T-Explainer and other explainers on the same rows, neighbours and masks."""
     model, data = network()
     explainers = {
         "T-Explainer": tx.TExplainer(model, data.X_train),
-        "SHAP": tx.rivals.shap(model, data.X_train),
-        "LIME": tx.rivals.lime(model, data.X_train),
+        "SHAP": tx.explainers.shap(model, data.X_train),
+        "LIME": tx.explainers.lime(model, data.X_train),
     }
     return tx.evaluate(explainers, data.X_test[:12], metrics=["ris", "ros", "pgi"], neighbours=5)
 
@@ -164,7 +164,7 @@ def image():
 
 
 def dependence():
-    """A reading against the feature's value; the second feature, in colours, is found by itself."""
+    """An attribution against the feature's value; the second feature, in colours, is found by itself."""
     return plots.dependence(four_features().shares(), "core_2")
 
 
@@ -213,7 +213,7 @@ def timing():
     model, data = network()
     explainers = {
         "T-Explainer": tx.TExplainer(model, data.X_train),
-        "LIME": tx.rivals.lime(model, data.X_train),
+        "LIME": tx.explainers.lime(model, data.X_train),
     }
     seconds: dict[str, dict[int, float]] = {name: {} for name in explainers}
     for name, explain in explainers.items():

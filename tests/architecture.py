@@ -18,21 +18,21 @@ SOURCE = Path(tx.__file__).parent
 #: the only direction imports may point: a module sees its own package and what stands before it
 LAYERS = (
     "errors", "types", "support", "tables", "models", "background", "gradients", "explanation", "categories",
-    "readings", "interactions", "diagnostics", "explainer", "images", "files", "datasets", "metrics", "rivals", "plots",
+    "attributions", "interactions", "diagnostics", "explainer", "images", "files", "datasets", "metrics", "explainers", "plots",
     "report", "execution", "paper", "app", "cli", "__main__", "demo",
 )  # fmt: skip
 
-MACHINERY = ("gradients", "categories", "readings", "interactions", "diagnostics", "explainer", "images")
+MACHINERY = ("gradients", "categories", "attributions", "interactions", "diagnostics", "explainer", "images")
 #: layers that see less than what stands before them: they know explanations, not how these are made
 UNSEEN = {
     "datasets": tuple(LAYERS[3 : LAYERS.index("datasets")]),
     "metrics": MACHINERY,
-    "rivals": MACHINERY,
+    "explainers": MACHINERY,
     "plots": MACHINERY,
     "report": MACHINERY,
 }
 #: what everybody may read of the machinery: it is data and imports none of it
-OPEN = ("readings.table",)
+OPEN = ("attributions.table",)
 
 #: (importing module, imported layer or module) -> why it may, though it points upwards or to what is unseen
 EXCEPTIONS = {
@@ -40,7 +40,7 @@ EXCEPTIONS = {
     ("types", "explanation"): "the type of what an explainer returns; nothing is imported",
     ("explanation.explanation", "files"): "Explanation.save and .load delegate",
     ("explanation.explanation", "report"): "Explanation.report and its table in notebooks delegate",
-    ("rivals.images", "images"): "rivals are given the same segments and masks",
+    ("explainers.images", "images"): "other explainers are given the same segments and masks",
     ("metrics.evaluation", "plots"): "Evaluation.plot delegates",
     ("metrics.evaluation", "report"): "Evaluation.report and its table in notebooks delegate",
 }

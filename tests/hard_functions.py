@@ -155,12 +155,12 @@ class Cover:
 
 def cover(hard: Hard, rows: int = 60) -> Cover:
     """Hold the bounds of finite differences against the truth."""
-    options = {"engine": "finite-difference", "attribution": "sensitivity", "smoothing": 0}
+    options = {"engine": "finite-difference", "attribution": "gradient", "smoothing": 0}
     found = tx.TExplainer(hard.f, hard.rows(200, 1), **options)(hard.rows(rows, 2))
     truth = hard.gradient(hard.rows(rows, 2))
     miss = np.abs(found.values - truth)
     covered = miss <= found.diagnostics.error + 1e-300
-    stable = found.diagnostics.verdict == "stable"
+    stable = found.diagnostics.stability == "stable"
     size = max(float(np.median(np.abs(truth))), 1e-300)
     return Cover(
         float(covered.mean()),

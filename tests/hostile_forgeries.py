@@ -48,8 +48,8 @@ def array_forgeries(source: Path) -> Iterator[tuple[str, Forge]]:
     if np.isfinite(arrays["error"]).any() and np.nanmax(arrays["error"]) > 0:
         yield "error: a quarter of every bound", lambda h, a: np.multiply(a["error"], 0.25, out=a["error"])
     yield "error: no error at all", lambda h, a: a["error"].fill(0.0)
-    if (arrays["verdict"] != "stable").any():
-        yield "verdict: every row is stable", lambda h, a: a["verdict"].fill("stable")
+    if (arrays["stability"] != "stable").any():
+        yield "stability: every row is stable", lambda h, a: a["stability"].fill("stable")
     yield "an array nobody computed", lambda h, a: a.update(trust=np.ones(len(a["values"])))
     for name in arrays:
         if name != "data":  # the forger above needs it
@@ -90,7 +90,7 @@ HEADER_FORGERIES: dict[str, Forge] = {
     "a name changed": lambda h, a: h["feature_names"].__setitem__(0, "income"),
     "another output": lambda h, a: h.update(output_names=["approved"] * len(h["output_names"])),
     "another scale": lambda h, a: h.update(scale="probability" if h["scale"] != "probability" else "raw"),
-    "another reading": lambda h, a: h.update(attribution="shares"),
+    "another attribution": lambda h, a: h.update(attribution="shapley"),
     "another engine": lambda h, a: h.update(engine="tree"),
     "base values moved": lambda h, a: h.update(base_values=[b + 0.01 for b in h["base_values"]]),
     "a setting changed": lambda h, a: h["settings"].update(width=0.123),

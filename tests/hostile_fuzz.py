@@ -132,14 +132,14 @@ def _read_all(folder: Path, name: str, places: list[tuple[int, int]]) -> list[Ou
     context = _clean_context()
     while len(outcomes) < len(places):
         batch = places[len(outcomes) : len(outcomes) + BATCH]
-        told, tell = context.Pipe(duplex=False)
+        describe, tell = context.Pipe(duplex=False)
         child = context.Process(target=_read_batch, args=(folder, name, batch, tell))
         child.start()
         tell.close()
         found = 0
         try:
-            while found < len(batch) and told.poll(FILE_SECONDS):
-                outcomes.append(told.recv())
+            while found < len(batch) and describe.poll(FILE_SECONDS):
+                outcomes.append(describe.recv())
                 found += 1
         except EOFError:
             pass
@@ -250,11 +250,11 @@ def pickles(folder: Path) -> dict[str, int]:
 
 VALUES: dict[str, list[Any]] = {
     "output": [None, "all", "predicted", 0, 1, -1, 7, "no", [0, 1], 1.5, np.nan],
-    "scale": ["auto", "probability", "margin", "raw", "log", "", None, 3],
+    "scale": ["auto", "probability", "log-odds", "raw", "log", "", None, 3],
     "engine": ["auto", "closed-form", "autodiff", "tree", "finite-difference", "magic", None],
     "step": ["auto", "paper", 0.01, 1e-300, 1e300, 0.0, -1.0, np.nan, np.inf, "x", None],
     "smoothing": ["auto", 0, 0.1, 5.0, -1.0, np.nan, np.inf, "x", None],
-    "attribution": ["auto", "local", "shares", "effect", "sensitivity", "scaled", "", None],
+    "attribution": ["auto", "slope", "shapley", "variation", "gradient", "scaled", "", None],
     "categorical": [None, [], ["x0"], ["nope"], {"g": ["x0", "x1"]}, {"x0": "ordinal"}, 3, "x0", [99]],
     "category_neighbours": [0, 3, -1, 10**6],
     "bounds": ["background", None, (0.0, 1.0), (1.0, 0.0), (np.nan, 1.0), "x", (1,), 3],
@@ -292,7 +292,7 @@ def _try_arguments(random: np.random.Generator) -> Outcome:
     except Exception as error:
         print("wrong:", type(error).__name__, error, settings, file=sys.stderr)
         return "wrong"
-    undefined = found.arrays["verdict"] == "undefined"
+    undefined = found.arrays["stability"] == "undefined"
     fine = len(found) == 3 and np.isfinite(found.arrays["values"][~undefined]).all()
     return "explained" if fine else "wrong"
 
@@ -337,7 +337,7 @@ def forged(folder: Path) -> dict[str, int]:
         forgeries.forge_file(source, target, forge)
         try:
             found = verify_result(target, str(folder / "model.skops"), str(folder / "data.csv"))
-            counts["found" if found.verdict == "different" else "missed"] += 1
+            counts["found" if found.stability == "different" else "missed"] += 1
         except (InputError, ModelError):
             counts["found"] += 1
     return dict(counts)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from texplainer import ImageExplainer
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.explanation.explanation import CategoryEffects, Explanation
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import Live
-from texplainer.readings.table import READINGS
 
 NAMES = (
     "age",
@@ -26,15 +26,15 @@ def made(
     rows: int = 40,
     features: int = 6,
     *,
-    attribution: str = "shares",
+    attribution: str = "shapley",
     names: tuple[str, ...] | None = None,
     outputs: tuple[str, ...] = ("yes",),
     seed: int = 0,
     scale: str = "raw",
 ) -> Explanation:
-    """A linear model's exact values in any reading, with a kink, an error bound, and two fragile rows.
+    """A linear model's exact values in any attribution, with a kink, an error bound, and two unstable rows.
 
-    Every spread is 1. It is live: asked for a sibling, it makes that.
+    Every SD is 1. It is live: asked for a sibling, it makes that.
     """
     random = np.random.default_rng(seed)
     weights = 1.0 / (1 + np.arange(features)) * np.where(np.arange(features) % 2, -1, 1)
@@ -43,20 +43,20 @@ def made(
         np.broadcast_to(weights, (rows, features))[:, :, None], len(outputs), axis=2
     ) * np.arange(1, len(outputs) + 1)
     values = {
-        "shares": gradient * data[:, :, None],
-        "effect": np.abs(gradient) * np.sqrt(1 + data**2)[:, :, None],
+        "shapley": gradient * data[:, :, None],
+        "variation": np.abs(gradient) * np.sqrt(1 + data**2)[:, :, None],
     }.get(attribution, gradient)
     base = np.arange(len(outputs)) + 0.25
     flags = np.zeros((rows, features), dtype=np.uint8)
     flags[:, 0] = 1
-    fragile = np.arange(rows) % 20 == 3
-    reading = READINGS[attribution]
+    unstable = np.arange(rows) % 20 == 3
+    spec = ATTRIBUTIONS[attribution]
 
     def ask(which: np.ndarray, other: str) -> Explanation:
-        sibling = made(
+        with_attribution = made(
             rows, features, attribution=other, names=names, outputs=outputs, seed=seed, scale=scale
         )
-        return sibling[which]
+        return with_attribution[which]
 
     explanation = Explanation.build(
         values,
@@ -65,20 +65,20 @@ def made(
         predictions=base + np.einsum("rf,rfo->ro", data, gradient),
         feature_names=names or tuple((*NAMES, *(f"x{j}" for j in range(6, features)))[:features]),
         output_names=outputs,
-        gradient=gradient if attribution in ("local", "sensitivity") else None,
+        gradient=gradient if attribution in ("slope", "gradient") else None,
         diagnostics={
             "error": np.abs(values) * 0.1,
-            "wobble": np.full((rows, len(outputs)), 0.02) + 0.3 * fragile[:, None],
+            "relative_change": np.full((rows, len(outputs)), 0.02) + 0.3 * unstable[:, None],
             "flags": flags,
             "evaluations": np.full(rows, 13),
-            "verdict": np.where(fragile, "fragile", "stable"),
-            "reason": np.where(fragile, "kink in 'age'", "").astype(object),
+            "stability": np.where(unstable, "unstable", "stable"),
+            "reason": np.where(unstable, "kink in 'age'", "").astype(object),
         },
         scale=scale,
         attribution=attribution,
         engine="closed-form",
-        settings={"why": "known by construction", "question": reading.question},
-        units=(reading.feature_unit,) * features,
+        settings={"why": "known by construction", "question": spec.question},
+        units=(spec.feature_unit,) * features,
     )
     return replace(explanation, live=Live(ask, np.arange(rows)))
 
@@ -88,7 +88,7 @@ def loaded(explanation: Explanation) -> Explanation:
     return replace(explanation, live=None)
 
 
-def categorical(rows: int = 30, attribution: str = "local") -> Explanation:
+def categorical(rows: int = 30, attribution: str = "slope") -> Explanation:
     """One number and one category of three levels with effects 0, 1, 2 away from the row's own."""
     random = np.random.default_rng(1)
     levels = ("red", "green", "<b>blue</b>")
@@ -105,7 +105,7 @@ def categorical(rows: int = 30, attribution: str = "local") -> Explanation:
         feature_names=("size", "colour"),
         gradient=np.column_stack([np.ones(rows), np.zeros(rows)])[:, :, None],
         attribution=attribution,
-        units=(READINGS[attribution].feature_unit, READINGS[attribution].level_unit),
+        units=(ATTRIBUTIONS[attribution].feature_unit, ATTRIBUTIONS[attribution].level_unit),
     )
     category = CategoryEffects(levels, effects[:, :, None].astype(float), np.array([0.2, 0.5, 0.3]))
     return replace(explanation, categories={"colour": category})
@@ -116,7 +116,7 @@ def gated(rows: int = 400) -> Explanation:
     data = np.random.default_rng(0).normal(size=(rows, 4))
     values = np.zeros((rows, 4))
     values[:, 0] = data[:, 0] * np.sign(data[:, 2])
-    return Explanation.build(values, data=data, feature_names=tuple("abcd"), attribution="shares")
+    return Explanation.build(values, data=data, feature_names=tuple("abcd"), attribution="shapley")
 
 
 def pictured() -> Explanation:
@@ -127,7 +127,7 @@ def pictured() -> Explanation:
         lambda some: np.asarray(some).reshape(len(some), -1) @ weights,
         segments=(2, 2),
         baseline=0.0,
-        attribution="shares",
+        attribution="shapley",
     )
     return explain(images)
 

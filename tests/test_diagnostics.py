@@ -1,4 +1,4 @@
-"""The wobble, the verdict and its reasons, on functions whose trouble is known."""
+"""The relative change, the stability and its reasons, on functions whose trouble is known."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from texplainer import TExplainer
-from texplainer.diagnostics import FRAGILE, PROBE
-from texplainer.readings.table import READINGS
-from texplainer.readings.wobble import MOVES, SHIFT, directions
+from texplainer.attributions.stability import MOVES, SHIFT, directions
+from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.diagnostics import PROBE, UNSTABLE
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(300, 3))
@@ -20,34 +20,36 @@ def explained(function, row, **options):
     return TExplainer(function, X, **options)(np.atleast_2d(row)).diagnostics
 
 
-def verdict(function, row, **options):
+def stability(function, row, **options):
     found = explained(function, row, **options)
-    return found.verdict[0], found.reason[0]
+    return found.stability[0], found.reason[0]
 
 
-@pytest.mark.parametrize("name", ["local", "sensitivity"])
+@pytest.mark.parametrize("name", ["slope", "gradient"])
 def test_a_plane_does_not_wobble(name):
     explanation = TExplainer(lambda r: r @ [1.0, 2.0, 3.0], X, attribution=name)(X[:20])
-    assert set(explanation.diagnostics.verdict) == {"stable"} and set(explanation.diagnostics.reason) == {""}
-    assert explanation.diagnostics.wobble.max() < 1e-6
+    assert set(explanation.diagnostics.stability) == {"stable"} and set(explanation.diagnostics.reason) == {
+        ""
+    }
+    assert explanation.diagnostics.relative_change.max() < 1e-6
     np.testing.assert_allclose(explanation.diagnostics.taylor_residual, 0.0, atol=1e-9)
     assert np.isnan(explanation.diagnostics.boundary).all()  # a regression has no boundary
 
 
 def test_the_residual_of_a_quadratic_is_half_its_curvature():
-    explainer = TExplainer(lambda r: 3.0 * r[:, 0] ** 2, X, bounds=None, attribution="sensitivity")
+    explainer = TExplainer(lambda r: 3.0 * r[:, 0] ** 2, X, bounds=None, attribution="gradient")
     found = explainer(np.array([[1.0, 0.0, 0.0], [-2.0, 0.5, 0.0]])).diagnostics.taylor_residual
     np.testing.assert_allclose(found, 3.0 * (PROBE * explainer.background.sigma[0]) ** 2, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["local", "shares", "effect"])
+@pytest.mark.parametrize("name", ["slope", "shapley", "variation"])
 def test_the_wobble_is_the_change_that_is_measured(name):
-    """Under real moves of 5% of a spread, within a factor of two on nearly all rows."""
+    """Under real moves of 5% of an SD, within a factor of two on nearly all rows."""
 
     def curved(rows):
         return np.sin(1.5 * rows[:, 0]) * rows[:, 1] + rows[:, 2] ** 2
 
-    explainer = TExplainer(curved, X, attribution=name, smoothing=0.2 if name == "local" else "auto")
+    explainer = TExplainer(curved, X, attribution=name, smoothing=0.2 if name == "slope" else "auto")
     rows = X[:40]
     explanation = explainer(rows)
     changes = []
@@ -56,7 +58,7 @@ def test_the_wobble_is_the_change_that_is_measured(name):
         moved = explainer(rows + SHIFT * explainer.background.sigma * z)
         changes.append(np.linalg.norm(moved.values - explanation.values, axis=1))
     measured = np.median(changes, axis=0) / np.linalg.norm(explanation.values, axis=1)
-    ratio = explanation.diagnostics.wobble / measured
+    ratio = explanation.diagnostics.relative_change / measured
     assert np.mean((ratio > 0.5) & (ratio < 2.0)) >= 0.8
 
 
@@ -70,12 +72,12 @@ def test_the_moves_spare_no_feature_and_are_at_right_angles(features):
 
 
 def test_the_wobble_ranks_the_rows_of_a_gaussian_process():
-    """Its rows change by nearly the same: another 16 moves rank them no better than the wobble does."""
+    """Its rows change by nearly the same: another 16 moves rank them no better than the relative change does."""
     random = np.random.default_rng(2)
     data = random.normal(size=(150, 12))
     process = GaussianProcessRegressor(RBF(12**0.5) + WhiteKernel(0.05), optimizer=None)
     process.fit(data, np.tanh(data[:, 0]) * data[:, 1] + data[:, 2])
-    explainer = TExplainer(process, data, attribution="shares")
+    explainer = TExplainer(process, data, attribution="shapley")
     rows = random.normal(size=(60, 12))
     explanation = explainer(rows)
     changes = [
@@ -90,33 +92,33 @@ def test_the_wobble_ranks_the_rows_of_a_gaussian_process():
     measured, again = (np.median(part, axis=0) / size for part in (changes[:16], changes[16:]))
     most = measured > np.median(measured)
     ceiling = roc_auc_score(most, again)
-    assert roc_auc_score(most, explanation.diagnostics.wobble) > ceiling - 0.05
+    assert roc_auc_score(most, explanation.diagnostics.relative_change) > ceiling - 0.05
 
 
 def test_a_row_that_wobbles_is_fragile_and_says_by_how_much():
-    word, reason = verdict(lambda r: np.sin(30 * r[:, 0]), [0.05, 0.0, 0.0], attribution="sensitivity")
-    assert word == "fragile" and "under moves of 5% of a spread" in reason
-    found = explained(lambda r: np.sin(30 * r[:, 0]), [0.05, 0.0, 0.0], attribution="sensitivity")
-    assert found.wobble[0] > FRAGILE
+    word, reason = stability(lambda r: np.sin(30 * r[:, 0]), [0.05, 0.0, 0.0], attribution="gradient")
+    assert word == "unstable" and "under moves of 5% of an SD" in reason
+    found = explained(lambda r: np.sin(30 * r[:, 0]), [0.05, 0.0, 0.0], attribution="gradient")
+    assert found.relative_change[0] > UNSTABLE
 
 
 def test_kinks_and_jumps_of_a_derivative_are_named():
-    kink = verdict(
-        lambda r: np.maximum(r[:, 1], 0) + 0.1 * r[:, 0], [0.3, 0.0, 0.0], attribution="sensitivity"
+    kink = stability(
+        lambda r: np.maximum(r[:, 1], 0) + 0.1 * r[:, 0], [0.3, 0.0, 0.0], attribution="gradient"
     )
-    assert kink == ("fragile", "kink in 'x1'")
-    jump = verdict(lambda r: r[:, 0] + 2.0 * (r[:, 2] > 1e-7), [0.3, 0.0, 0.0], attribution="sensitivity")
-    assert jump == ("fragile", "jump in 'x2'")
-    weak = verdict(lambda r: np.abs(r[:, 1]) * 1e-6 + r[:, 0], [0.3, 0.0, 0.0], attribution="sensitivity")
+    assert kink == ("unstable", "kink in 'x1'")
+    jump = stability(lambda r: r[:, 0] + 2.0 * (r[:, 2] > 1e-7), [0.3, 0.0, 0.0], attribution="gradient")
+    assert jump == ("unstable", "jump in 'x2'")
+    weak = stability(lambda r: np.abs(r[:, 1]) * 1e-6 + r[:, 0], [0.3, 0.0, 0.0], attribution="gradient")
     assert weak[0] == "stable"
 
 
 def test_a_flat_saturated_region_is_stable():
     """Its slopes are tiny, rounded and curved; none of it can be seen in the output."""
-    assert verdict(lambda r: np.tanh(40 * r[:, 0]), [1.5, 0.0, 0.0], smoothing=0) == ("stable", "")
+    assert stability(lambda r: np.tanh(40 * r[:, 0]), [1.5, 0.0, 0.0], smoothing=0) == ("stable", "")
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 def test_distance_to_the_decision_boundary(scale):
     fitted = LogisticRegression(C=1.0).fit(X, X[:, 0] + X[:, 1] > 0)
     rows = X[:40].copy()
@@ -129,9 +131,9 @@ def test_distance_to_the_decision_boundary(scale):
     np.testing.assert_allclose(found.boundary[near], exact[near], rtol=0.1, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("name", ATTRIBUTIONS)
 def test_undefined_wins_and_every_reading_has_a_verdict(name):
     with pytest.warns(UserWarning, match="undefined"):
-        assert verdict(lambda r: r[:, 0], [np.inf, 0.0, 0.0], attribution=name)[0] == "undefined"
+        assert stability(lambda r: r[:, 0], [np.inf, 0.0, 0.0], attribution=name)[0] == "undefined"
     found = explained(lambda r: np.tanh(r[:, 0]) + r[:, 1], X[:5], attribution=name)
-    assert set(found.verdict) <= {"stable", "fragile"} and np.isfinite(found.wobble).all()
+    assert set(found.stability) <= {"stable", "unstable"} and np.isfinite(found.relative_change).all()

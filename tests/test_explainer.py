@@ -21,7 +21,7 @@ from texplainer.errors import BackgroundWarning, InputError, ModelError, Undefin
 RNG = np.random.default_rng(0)
 BACKGROUND = RNG.uniform(size=(200, 4))
 ROWS = RNG.uniform(0.1, 0.9, size=(30, 4))
-PLAIN = {"engine": "finite-difference", "smoothing": 0, "attribution": "sensitivity"}
+PLAIN = {"engine": "finite-difference", "smoothing": 0, "attribution": "gradient"}
 
 
 def smooth(x):
@@ -78,7 +78,7 @@ def test_linear_models_are_explained_exactly_by_every_attribution():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
-    shares = tx.TExplainer(model, X, attribution="shares", engine="finite-difference")(X[:20])
+    shares = tx.TExplainer(model, X, attribution="shapley", engine="finite-difference")(X[:20])
     assert np.abs(shares.diagnostics.completeness).max() < 1e-9
     np.testing.assert_allclose(shares.values, (X[:20] - X.mean(axis=0)) * [1.0, -2.0, 0.5], atol=1e-9)
     explanation = tx.TExplainer(model, X, **PLAIN)(X[:20])
@@ -89,7 +89,7 @@ def test_linear_models_are_explained_exactly_by_every_attribution():
 # ---------------------------------------------------------------- determinism
 
 
-@pytest.mark.parametrize("options", [{}, {"step": "paper"}, {"step": 0.01}, {"attribution": "shares"}])
+@pytest.mark.parametrize("options", [{}, {"step": "paper"}, {"step": 0.01}, {"attribution": "shapley"}])
 def test_bit_identical_for_any_batch_one_by_one_in_threads_and_in_processes(options):
     options = {**PLAIN, **options}
     whole = tx.TExplainer(smooth, BACKGROUND, **options)(ROWS).values
@@ -120,10 +120,10 @@ def _explain(explainer, rows):
 def test_global_random_state_is_neither_read_nor_touched():
     np.random.seed(1)
     before = np.random.get_state()[1].copy()
-    first = tx.TExplainer(smooth, BACKGROUND, attribution="shares", engine="finite-difference")(ROWS).values
+    first = tx.TExplainer(smooth, BACKGROUND, attribution="shapley", engine="finite-difference")(ROWS).values
     assert np.array_equal(before, np.random.get_state()[1])
     np.random.seed(2)
-    again = tx.TExplainer(smooth, BACKGROUND, attribution="shares", engine="finite-difference")(ROWS).values
+    again = tx.TExplainer(smooth, BACKGROUND, attribution="shapley", engine="finite-difference")(ROWS).values
     assert np.array_equal(first, again)
 
 
@@ -138,7 +138,7 @@ def test_rows_with_bad_cells_are_undefined_and_the_others_explained():
         UndefinedRowsWarning, match="2 of 4 rows are undefined; row 1: cell 'x2' is nan .* Impute"
     ):
         explanation = tx.TExplainer(model, BACKGROUND, **PLAIN)(rows)
-    assert explanation.diagnostics.verdict.tolist() == ["stable", "undefined", "stable", "undefined"]
+    assert explanation.diagnostics.stability.tolist() == ["stable", "undefined", "stable", "undefined"]
     assert "inf; expected a finite number" in explanation.diagnostics.reason[3]
     assert np.all(np.isnan(explanation.values[[1, 3]]))
     clean = tx.TExplainer(model, BACKGROUND, **PLAIN)(ROWS[:4])
@@ -170,7 +170,7 @@ def test_a_row_the_model_fails_on_is_left_out_alone():
     rows[11, 0] = 0.605
     with pytest.warns(UndefinedRowsWarning, match="row 11: .*RuntimeError: not this one"):
         explanation = tx.TExplainer(moody, background, **PLAIN)(rows)
-    assert explanation.verdict_counts() == {"stable": 29, "fragile": 0, "undefined": 1}
+    assert explanation.stability_counts() == {"stable": 29, "unstable": 0, "undefined": 1}
 
 
 def test_a_model_that_fails_on_all_rows_raises_its_error():
@@ -191,7 +191,7 @@ def test_a_model_that_returns_nan():
     rows = ROWS[:3].copy()
     rows[1, 0] = 0.97
     explanation = tx.TExplainer(holes, background, **PLAIN)(rows)
-    assert explanation.diagnostics.verdict.tolist() == ["stable", "undefined", "stable"]
+    assert explanation.diagnostics.stability.tolist() == ["stable", "undefined", "stable"]
 
 
 def test_poor_backgrounds_are_said_and_still_explained():
@@ -279,7 +279,7 @@ def test_a_table_of_bad_rows_only_is_undefined_not_an_error():
     for output in (None, "predicted", "all"):
         with pytest.warns(UndefinedRowsWarning, match="2 of 2 rows"):
             explanation = tx.TExplainer(model, BACKGROUND, output=output, **PLAIN)(np.full((2, 4), np.nan))
-        assert explanation.verdict_counts()["undefined"] == 2
+        assert explanation.stability_counts()["undefined"] == 2
         assert np.all(np.isnan(explanation.values))
 
 

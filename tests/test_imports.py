@@ -16,7 +16,7 @@ HEAVY = ("torch", "jax", "keras", "shap", "lime", "captum", "matplotlib", "panda
 #: module -> a line that must not stand in it
 FORBIDDEN = {
     "errors": "from texplainer.types import Array",  # the lowest to the next
-    "background.spread": "from texplainer.files import results",  # core to edge
+    "background.sd": "from texplainer.files import results",  # core to edge
     "support.hashing": "def late():\n    from texplainer.tables import schema",  # lazily
     "models.predictor": "def late():\n    import texplainer.gradients.engine",  # lazily, the whole name
     "tables.schema": "from ..models import predictor",  # relatively
@@ -25,14 +25,14 @@ FORBIDDEN = {
     "gradients.smoothing": "import texplainer.plots.style as style",
     "explanation.blocks": "from texplainer.categories.swaps import swap_of",  # sideways
     "diagnostics": "from texplainer import explainer",
-    "rivals.lime": "from texplainer.plots.style import POSITIVE",
+    "explainers.lime": "from texplainer.plots.style import POSITIVE",
     "metrics.comparison": "from texplainer.gradients.engine import choose",  # a view that is not granted
     "plots.style": "from texplainer.explainer import TExplainer",
     "report.notebook": "from importlib import import_module\nload = import_module('texplainer.execution.plan')",
     "plots.evaluations.timing": "import importlib\nload = importlib.import_module('...app', __package__)",
     "datasets.bundled": "from texplainer.tables.schema import Schema",
     "execution.plan": "def late(name):\n    return __import__(f'texplainer.cli.{name}')",
-    "categories.swaps": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from texplainer import readings",
+    "categories.swaps": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from texplainer import attributions",
 }
 
 

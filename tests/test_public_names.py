@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import texplainer as tx
-from texplainer import datasets, metrics, plots, rivals
+from texplainer import datasets, explainers, metrics, plots
 from texplainer.cli import COMMANDS
 from texplainer.gradients.engine import ENGINES
 
@@ -23,7 +23,7 @@ PUBLIC = {
     "evaluate",
     "metrics",
     "plots",
-    "rivals",
+    "explainers",
     "run",
 }
 PLOTS = {
@@ -31,7 +31,7 @@ PLOTS = {
     "interactions", "scatter",
     "stability_boxplot", "stability_faithfulness", "step_trace", "timing", "waterfall",
 }  # fmt: skip
-RIVALS = {
+EXPLAINERS = {
     "constant", "deeplift", "from_function", "gradient", "input_x_gradient", "integrated_gradients", "lime",
     "lrp", "random", "saliency", "shap", "suite", "zero",
 }  # fmt: skip
@@ -73,8 +73,8 @@ def test_a_public_name_works_in_a_fresh_interpreter(name):
 
 @pytest.mark.parametrize(
     ("module", "names"),
-    [(plots, PLOTS), (rivals, RIVALS), (metrics, METRICS)],
-    ids=["plots", "rivals", "metrics"],
+    [(plots, PLOTS), (explainers, EXPLAINERS), (metrics, METRICS)],
+    ids=["plots", "explainers", "metrics"],
 )
 def test_the_names_of_a_public_module_are_there(module, names):
     assert names <= set(module.__all__)
@@ -84,12 +84,12 @@ def test_the_names_of_a_public_module_are_there(module, names):
 
 def test_editors_are_told_the_plots_of_the_table():
     tree = ast.parse(inspect.getsource(plots))
-    told = {
+    describe = {
         node.names[0].name: node.module
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("texplainer.plots.")
     }
-    assert told == plots.PLOTS
+    assert describe == plots.PLOTS
 
 
 def test_a_plot_is_the_function_before_and_after_its_file_is_imported():

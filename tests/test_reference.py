@@ -16,7 +16,7 @@ CODE = "\n".join(re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTI
 ENTRIES = {line.split(".")[-1] for line in re.findall(r"^::: (\S+)", TEXT, re.MULTILINE)}
 #: classes that users are given rather than call: the code that gives them
 USES = {"Evaluation": r"evaluation = tx\.evaluate\(", "Interactions": r"explainer\.interactions\("}
-MODULES = {"datasets", "metrics", "plots", "rivals"}
+MODULES = {"datasets", "metrics", "plots", "explainers"}
 #: called through `captum`, and shown with all others in one block
 BY_NAME = {
     "deeplift",
@@ -49,9 +49,9 @@ def test_a_plot_is_described_and_drawn_beside_it(name):
     assert f"tx.plots.{name}(" in after.group(1)
 
 
-@pytest.mark.parametrize("name", sorted(n for n in tx.rivals.__all__ if is_function(tx.rivals, n)))
+@pytest.mark.parametrize("name", sorted(n for n in tx.explainers.__all__ if is_function(tx.explainers, n)))
 def test_a_rival_is_described_and_called(name):
-    assert f'"{name}"' in CODE if name in BY_NAME else name in ENTRIES and f"tx.rivals.{name}(" in CODE
+    assert f'"{name}"' in CODE if name in BY_NAME else name in ENTRIES and f"tx.explainers.{name}(" in CODE
 
 
 @pytest.mark.parametrize("name", ["load", "names", "table"])

@@ -61,7 +61,7 @@ def test_searching_works_without_a_server(browser):
     )
     page.click("label[for='__search']")
     page.run(
-        "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'wobble';"
+        "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'relative change';"
         " box.dispatchEvent(new Event('keyup', {bubbles: true}));"
         " box.dispatchEvent(new Event('input', {bubbles: true}))"
     )

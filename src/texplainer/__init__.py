@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for editors and type checkers
-    from texplainer import datasets, metrics, plots, rivals
+    from texplainer import datasets, explainers, metrics, plots
     from texplainer.execution import run
     from texplainer.explainer import TExplainer
     from texplainer.explanation.explanation import Explanation
@@ -19,9 +19,9 @@ __all__ = [
     "TExplainer",
     "datasets",
     "evaluate",
+    "explainers",
     "metrics",
     "plots",
-    "rivals",
     "run",
 ]
 
@@ -35,7 +35,7 @@ PUBLIC = {
     "evaluate": "texplainer.metrics:evaluate",
     "metrics": "texplainer.metrics",
     "plots": "texplainer.plots",
-    "rivals": "texplainer.rivals",
+    "explainers": "texplainer.explainers",
     "run": "texplainer.execution:run",
 }
 

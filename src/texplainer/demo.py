@@ -54,7 +54,7 @@ def main(folder: str = "demo") -> Path:
 
     began = time.perf_counter()
     parts, pictures = {}, {}
-    for name, attribution in (("breast_cancer", "local"), ("4ft", "sensitivity")):
+    for name, attribution in (("breast_cancer", "slope"), ("4ft", "gradient")):
         explanation, accuracy = explain(name, attribution)
         print(f"3H-NN on {name}: test accuracy {accuracy:.3f}")
         print(explanation, end="\n\n")

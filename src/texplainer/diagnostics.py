@@ -1,17 +1,17 @@
 """How far an explanation can be trusted, row by row.
 
-The verdict answers: would this row's values be much the same had the row been measured a little
-differently? It is a number first, the wobble: the expected relative change of the values under moves of 5%
-of a spread; and a word second:
+The stability answers: would this row's values be much the same had the row been measured a little
+differently? It is a number first, the relative change: the expected relative change of the values under moves of 5%
+of an SD; and a word second:
 
     undefined   there is no finite prediction or value
-    fragile     the wobble is above 25%; or the error bars are above 75% of the values; or the point
+    unstable     the relative change is above 25%; or the error bars are above 75% of the values; or the point
                 derivative of a step function, a kink or a jump was asked for
     stable      otherwise
 
-The reason is always given in words. Readings with slopes also tell how well their local model holds: along
+The reason is always given in words. Attributions with slopes also tell how well their local model holds: along
 the direction it promises most from, one more prediction gives the Taylor residual f(x+d) - f(x) - g·d, and
-the distance to a binary decision boundary follows from the same slopes, |margin| / |slope|, in spreads.
+the distance to a binary decision boundary follows from the same slopes, |margin| / |slope|, in SDs.
 """
 
 from __future__ import annotations
@@ -20,40 +20,42 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.background.summary import Background
 from texplainer.gradients.engine import JUMP, KINK, STEP
 from texplainer.models.predictor import Predictor
-from texplainer.readings.reading import Found, Place
 from texplainer.types import Array
 
-PROBE = 0.1  # length of the probing step, in units of the features' spreads
-FRAGILE = 0.25  # wobble above which the values would be others
+PROBE = 0.1  # length of the probing step, in units of the features' SDs
+UNSTABLE = 0.25  # relative change above which the values would be others
 LOOSE = 0.75  # error bars above this share of the values: usual errors are less than a third of them
-MATERIAL = 0.01  # values below this share of the output's spread are as good as none
+MATERIAL = 0.01  # values below this share of the output's SD are as good as none
 MATTERS = 0.05  # share of the values below which a feature's kink is harmless
 
 
-def assess(place: Place, found: Found, scale: Array, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Give the wobble, the verdict and its reason, and what slopes tell besides, by name.
+def assess(
+    context: ExplainContext, found: AttributionResult, scale: Array, names: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Give the relative change, the stability and its reason, and what slopes tell besides, by name.
 
     `scale` (features,) makes values of different features comparable in size.
     """
-    verdict, reason = verdicts(place, found, scale, names)
-    out = {"wobble": found.wobble, "verdict": verdict, "reason": reason}
+    stability, reason = stability_labels(context, found, scale, names)
+    out = {"relative_change": found.relative_change, "stability": stability, "reason": reason}
     if found.gradient is None:
         return out
-    background, predictor = place.background, place.predictor
+    background, predictor = context.background, context.predictor
     steepness = _length(found.gradient, background.unit)
     residual = taylor_residual(
         predictor,
-        place.rows,
-        place.predictions,
+        context.rows,
+        context.predictions,
         found.gradient,
         steepness,
         background,
-        max(PROBE, place.engine.width),
+        max(PROBE, context.engine.width),
     )
-    boundary = boundary_distance(predictor, place.predictions, steepness)
+    boundary = boundary_distance(predictor, context.predictions, steepness)
     return {**out, "taylor_residual": residual, "boundary": boundary}
 
 
@@ -79,7 +81,7 @@ def taylor_residual(
 
 
 def boundary_distance(predictor: Predictor, f0: Array, steepness: Array) -> Array:
-    """First-order distance to a binary decision boundary, (rows,) in spreads; NaN without one."""
+    """First-order distance to a binary decision boundary, (rows,) in SDs; NaN without one."""
     if predictor.scale not in MARGINS or predictor.task != "classification" or len(predictor.all_names) != 2:
         return np.full(len(f0), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -93,32 +95,34 @@ def _log_odds_step(p: Array) -> Array:
 
 
 #: scale -> the distance from the threshold, in units of the output's own slope
-MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "margin": lambda z: z}
+MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "log-odds": lambda z: z}
 
 
-def verdicts(place: Place, found: Found, scale: Array, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """("stable" | "fragile" | "undefined", the reason in words) for every row."""
+def stability_labels(
+    context: ExplainContext, found: AttributionResult, scale: Array, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """("stable" | "unstable" | "undefined", the reason in words) for every row."""
     size, bars = _length(found.values, scale), np.nan_to_num(_length(found.error, scale))
-    least = MATERIAL * place.background.output_spread
+    least = MATERIAL * context.background.output_sd
     loose = (bars > LOOSE * size) & (bars > least)
-    worst = np.nan_to_num(found.wobble).max(axis=1, initial=0.0)
+    worst = np.nan_to_num(found.relative_change).max(axis=1, initial=0.0)
     undefined = ~np.all(np.isfinite(found.values), axis=(1, 2))
     count = len(found.values)
-    verdict, reason = np.full(count, "stable", dtype="<U9"), np.full(count, "", dtype=object)
+    stability, reason = np.full(count, "stable", dtype="<U9"), np.full(count, "", dtype=object)
     if "flags" in found.arrays:
-        _mark_breaks(found, scale, names, verdict, reason)
+        _mark_breaks(found, scale, names, stability, reason)
     for mask, words in (
         (undefined, lambda i: "the values are not finite"),
         (loose.any(axis=1), lambda i: f"the error bars are {_share(bars[i], size[i])} of the values"),
         (
-            worst > FRAGILE,
-            lambda i: f"{_percent(worst[i])} under moves of 5% of a spread",
+            worst > UNSTABLE,
+            lambda i: f"{_percent(worst[i])} under moves of 5% of an SD",
         ),
     ):
         for i in np.flatnonzero(mask & (reason == "")):
-            verdict[i], reason[i] = "fragile", words(i)
-    verdict[undefined] = "undefined"
-    return verdict, reason
+            stability[i], reason[i] = "unstable", words(i)
+    stability[undefined] = "undefined"
+    return stability, reason
 
 
 def _share(bars: Array, size: Array) -> str:
@@ -131,7 +135,7 @@ def _percent(worst: float) -> str:
 
 
 def _mark_breaks(
-    found: Found, unit: Array, names: Sequence[str], verdict: np.ndarray, reason: np.ndarray
+    found: AttributionResult, unit: Array, names: Sequence[str], stability: np.ndarray, reason: np.ndarray
 ) -> None:
     """Mark derivatives of step functions, and jumps and kinks in features that carry a share of values."""
     flags = found.arrays["flags"]
@@ -139,7 +143,10 @@ def _mark_breaks(
     if not len(rows):
         return
     stepped = rows[np.any(flags[rows] & STEP, axis=1)]
-    verdict[stepped], reason[stepped] = "fragile", "the derivative is 0 because the model is a step function"
+    stability[stepped], reason[stepped] = (
+        "unstable",
+        "the derivative is 0 because the model is a step function",
+    )
     size = np.abs(found.values[rows]) * unit[:, None]  # (rows, features, outputs)
     total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     share = (size / total).max(axis=2)
@@ -148,11 +155,11 @@ def _mark_breaks(
         hit = ((flags[rows] & flag) > 0) & ((share > MATTERS) | (flag == JUMP))
         for i in np.nonzero(hit.any(axis=1) & (reason[rows] == ""))[0]:
             worst = int(np.argmax(np.where(hit[i], share[i], -1.0)))
-            verdict[rows[i]], reason[rows[i]] = "fragile", f"{word} in {names[worst]!r}"
+            stability[rows[i]], reason[rows[i]] = "unstable", f"{word} in {names[worst]!r}"
 
 
 def _length(values: Array, sigma: Array) -> Array:
-    """Norm over the features, in units of their spreads: (rows, features, outputs) -> (rows, outputs)."""
+    """Norm over the features, in units of their SDs: (rows, features, outputs) -> (rows, outputs)."""
     return np.sqrt(np.einsum("rfo,rfo,f->ro", values, values, sigma**2))
 
 

@@ -12,7 +12,7 @@ class ModelError(RuntimeError):
 
 
 class BackgroundWarning(UserWarning):
-    """The background data is too poor to learn a feature's spread or range from."""
+    """The background data is too poor to learn a feature's SD or range from."""
 
 
 class LazyTableWarning(UserWarning):
@@ -36,4 +36,4 @@ class ScaleWarning(UserWarning):
 
 
 class Unsupported(ValueError):
-    """An engine or a rival does not fit a model; the message says why."""
+    """An engine or another explainer does not fit a model; the message says why."""

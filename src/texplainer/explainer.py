@@ -1,7 +1,7 @@
 """TExplainer: a model and a background in, explanations out.
 
 It composes the parts and holds no mathematics: `tables` reads the table, `models` wraps the model,
-`gradients` differentiates it, `readings` answer a question each, `diagnostics` say how far to trust them.
+`gradients` differentiates it, `attributions` answer a question each, `diagnostics` say how far to trust them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 
 from texplainer import diagnostics
+from texplainer.attributions.attribution import Attribution, ExplainContext
+from texplainer.attributions.table import ATTRIBUTIONS, DEFAULT, attribution_of
+from texplainer.attributions.with_categories import with_categories
 from texplainer.background import summary as backgrounds
 from texplainer.categories import detect, level_effects
 from texplainer.errors import ModelError, UndefinedRowsWarning
@@ -27,9 +30,6 @@ from texplainer.gradients import engine as gradients
 from texplainer.interactions.compute import second_order
 from texplainer.models import predictor
 from texplainer.models.refusals import refused_rows
-from texplainer.readings.reading import Place, Reading
-from texplainer.readings.table import DEFAULT, READINGS, reading_of
-from texplainer.readings.with_categories import with_categories
 from texplainer.support import hashing
 from texplainer.support.arguments import check_arguments
 from texplainer.support.progress import track
@@ -49,25 +49,25 @@ class TExplainer:
         A fitted model of scikit-learn, XGBoost, LightGBM, CatBoost, torch, Keras, JAX or ONNX
         Runtime, or any function from a table to predictions.
     background
-        Some hundred rows of the training data; their spread, range and mean prediction set the scale.
+        Some hundred rows of the training data; their SD, range and mean prediction set the scale.
     output
         What is explained: None (class 1 of a binary classifier, otherwise every output), a class
         label, an output's name or index, "predicted" (each row's own class) or "all".
     scale
         "auto" takes the log-odds where the model has its own (linear models, networks, boosters) and the
-        probability elsewhere; "probability", "margin" (the log-odds of a class against the rest), "raw".
+        probability elsewhere; "probability", "log-odds" (the log-odds of a class against the rest), "raw".
     engine
         "auto" takes the cheapest exact one; "closed-form", "autodiff", "tree", "finite-difference".
     step
         How differences find their step h: "auto" (with an error bound), "paper" (Algorithm 1), a number.
     smoothing
-        Width of the neighbourhood that slopes are averaged over, in units of each feature's spread; 0 for
+        Width of the neighbourhood that slopes are averaged over, in units of each feature's SD; 0 for
         the derivative at the point. "auto": the largest width at which the averaged model is still the
-        model, for the reading "local"; the point for "sensitivity".
+        model, for the attribution "slope"; the point for "gradient".
     attribution
-        The question: "local" (the default: what does the model react to, here?), "shares" (where does
-        this prediction come from? they add up to it), "effect" (how much hangs on this feature's value?
-        unsigned) or "sensitivity" (the paper's derivative; the default when a step is given).
+        The question: "slope" (the default: what does the model react to, here?), "shapley" (where does
+        this prediction come from? they add up to it), "variation" (how much hangs on this feature's value?
+        unsigned) or "gradient" (the paper's derivative; the default when a step is given).
     categorical
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
@@ -116,7 +116,7 @@ class TExplainer:
     ) -> None:
         self.arguments = {name: value for name, value in locals().items() if name != "self"}
         check_arguments(self.arguments)
-        self.attribution = reading_of(attribution, step)
+        self.attribution = attribution_of(attribution, step)
         schema, rows, self._why = detect.learn_with_categories(
             background, feature_names, categorical, model, training and training[0]
         )
@@ -144,19 +144,21 @@ class TExplainer:
     def __call__(
         self, X: Any, *, attribution: str | None = None, progress: bool | None = None
     ) -> Explanation:
-        """Explain every row of a table, in the explainer's own reading or in another.
+        """Explain every row of a table, in the explainer's own attribution or in another.
 
         A row that cannot be explained is marked "undefined" with the reason; the others are
         explained. `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
-        name = self.attribution if attribution is None else reading_of(attribution, self.arguments["step"])
+        name = (
+            self.attribution if attribution is None else attribution_of(attribution, self.arguments["step"])
+        )
         X = native.collected(X)
         return self._explained(self.schema.read(X), name, progress).with_index(native.index_of(X))
 
     def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
         """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.
 
-        How much what one spread more of a feature does hangs on another feature, for every row and pair,
+        How much what one SD more of a feature does hangs on another feature, for every row and pair,
         with error bounds; on the diagonal, a feature's own curvature. Of a category: what this level does,
         compared with the average one, to the other feature's value.
 
@@ -204,7 +206,7 @@ class TExplainer:
 
     def _parts_of(self, name: str) -> tuple[gradients.Engine, level_effects.Categories]:
         """The engine and the categories a reading needs: slopes of a neighbourhood, or of the point."""
-        around = READINGS[name].neighbourhood
+        around = ATTRIBUTIONS[name].neighbourhood
         if around not in self._parts:
             self._parts[around] = self._build(settings=replace(self._settings, average=around))
         return self._parts[around]
@@ -228,15 +230,15 @@ class TExplainer:
 
     def _explain(self, rows: Array, name: str) -> dict[str, np.ndarray]:
         """Explain rows that are known to be acceptable."""
-        reading, (engine, categories) = READINGS[name], self._parts_of(name)
+        spec, (engine, categories) = ATTRIBUTIONS[name], self._parts_of(name)
         f0 = self.predictor(rows)
-        place = Place(rows, f0, self.background, self.predictor, engine, self.background.bounds)
-        found = reading.compute(place)
+        context = ExplainContext(rows, f0, self.background, self.predictor, engine, self.background.bounds)
+        found = spec.compute(context)
         swaps = categories.swaps(rows, f0)
         numeric = self.predictor.schema.numeric
-        scale = np.where(numeric & (reading.unit == "slope"), self.background.sigma, 1.0)
-        if swaps and reading.category is not None:
-            found = with_categories(found, place, categories, swaps, reading.category, scale)
+        scale = np.where(numeric & (spec.unit == "slope"), self.background.sigma, 1.0)
+        if swaps and spec.category is not None:
+            found = with_categories(found, context, categories, swaps, spec.category, scale)
         slopes = found.gradient is not None
         arrays = {
             "values": found.values,
@@ -245,7 +247,7 @@ class TExplainer:
             "error": found.error,
             "completeness": f0 - self.background.base - found.values.sum(axis=1),
             "evaluations": found.evaluations + categories.evaluations + 1 + slopes * f0.shape[1],
-            **diagnostics.assess(place, found, scale, self.schema.names),
+            **diagnostics.assess(context, found, scale, self.schema.names),
             **found.arrays,
             **{key: swap.delta for key, swap in zip(categories.keys, swaps, strict=True)},
         }
@@ -291,7 +293,7 @@ class TExplainer:
             engine=engine.name,
             settings=self._record(name),
             categories=categories.results(effects),
-            units=self._units(READINGS[name]),
+            units=self._units(ATTRIBUTIONS[name]),
         )
 
     def _nothing(self, outputs: int) -> dict[str, np.ndarray]:
@@ -301,15 +303,15 @@ class TExplainer:
             "values": values,
             "gradient": values.copy(),
             "predictions": values[:, 0],
-            "verdict": np.empty(0, dtype="<U9"),
+            "stability": np.empty(0, dtype="<U9"),
             "reason": np.empty(0, dtype=object),
             "predicted_class": np.empty(0, dtype=int),
         }
 
-    def _units(self, reading: Reading) -> tuple[str, ...]:
+    def _units(self, spec: Attribution) -> tuple[str, ...]:
         schema = self.predictor.schema
         plain = [j not in schema.levels or j in schema.ordinal for j in range(schema.width)]
-        return tuple(reading.feature_unit if number else reading.level_unit for number in plain)
+        return tuple(spec.feature_unit if number else spec.level_unit for number in plain)
 
     def _record(self, name: str) -> dict[str, Any]:
         """What was run, for the record; plain values only."""
@@ -317,8 +319,8 @@ class TExplainer:
         return {
             **plain,
             "attribution": name,
-            "question": READINGS[name].question,
-            "why": READINGS[name].why(self._parts_of(name)[0]),
+            "question": ATTRIBUTIONS[name].question,
+            "why": ATTRIBUTIONS[name].why(self._parts_of(name)[0]),
             "width": self._parts_of(name)[0].width,
             "model": type(self.predictor.model).__name__,
             "fingerprints": self._fingerprints,

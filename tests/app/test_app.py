@@ -23,7 +23,7 @@ TOKEN = "the-right-token"
 def bench():
     model, rows = fitted()
     explainer = tx.TExplainer(model, rows, feature_names=NAMES, scale="probability")  # with a bend
-    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="shares")
+    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="shapley")
     made = app.create(explainer, rows[:20], others={"other": other}, token=TOKEN)
     return made, explainer, rows
 
@@ -55,19 +55,19 @@ def test_a_row_is_explained_as_the_explainer_does(bench):
     _, explainer, rows = bench
     answer, direct = ask(bench, "row", row=3), explainer(rows[3:4])
     np.testing.assert_allclose(answer["predictions"], direct.predictions)
-    np.testing.assert_allclose(np.array(answer["readings"][0]["values"])[:, 0], direct.values[0])
+    np.testing.assert_allclose(np.array(answer["attributions"][0]["values"])[:, 0], direct.values[0])
     np.testing.assert_allclose(answer["surrogate"], direct.predictions)  # the row has not moved
-    assert answer["readings"][0]["verdict"] == direct.diagnostics.verdict[0]
+    assert answer["attributions"][0]["stability"] == direct.diagnostics.stability[0]
 
 
 def test_both_questions_are_answered_side_by_side(bench):
     _, explainer, rows = bench
-    local, shares = ask(bench, "row", row=3)["readings"]
-    direct = explainer(rows[3:4], attribution="shares")
+    local, shares = ask(bench, "row", row=3)["attributions"]
+    direct = explainer(rows[3:4], attribution="shapley")
     np.testing.assert_allclose(np.array(shares["values"])[:, 0], direct.values[0])
     assert local["question"] == "What does the model react to, here?"
     assert shares["adds_up"] and shares["axis"] == ["share of the probability of class 1 above its mean"]
-    assert shares["wobble"] is not None and local["wobble"][0] > 0
+    assert shares["relative_change"] is not None and local["relative_change"][0] > 0
 
 
 def test_what_if_moves_prediction_surrogate_and_attributions(bench):
@@ -78,7 +78,7 @@ def test_what_if_moves_prediction_surrogate_and_attributions(bench):
     answer, anchor = ask(bench, "explain", cells=cells, row=3), explainer(rows[3:4])
     direct = explainer(moved[None])
     np.testing.assert_allclose(answer["predictions"], direct.predictions)
-    np.testing.assert_allclose(np.array(answer["readings"][0]["values"])[:, 0], direct.values[0])
+    np.testing.assert_allclose(np.array(answer["attributions"][0]["values"])[:, 0], direct.values[0])
     np.testing.assert_allclose(answer["surrogate"], anchor.surrogate((moved - rows[3])[None]))
 
 
@@ -105,7 +105,7 @@ def test_categories_move_the_surrogate_by_their_effect():
 def test_other_explainers_and_stability(bench):
     cells = ask(bench, "row", row=0)["cells"]
     other = ask(bench, "compare", cells=cells, explainer="other")
-    assert other["readings"][0]["name"] == "shares"
+    assert other["attributions"][0]["name"] == "shapley"
     near = ask(bench, "stability", cells=cells, share=0.05)
     low, values, high = (np.array(near[name]) for name in ("low", "values", "high"))
     assert np.all(low <= high) and values.shape == low.shape == (3, 1)
@@ -143,8 +143,8 @@ def test_missing_cells_and_values_out_of_range_are_answered(bench):
     answer = ask(bench, "explain", cells={**cells, "age": 1e6})
     assert "age is outside the data's range" in answer["notes"][0]
     answer = ask(bench, "explain", cells={**cells, "age": ""})
-    local = answer["readings"][0]
-    assert local["verdict"] == "undefined" and "missing values" in local["reason"]
+    local = answer["attributions"][0]
+    assert local["stability"] == "undefined" and "missing values" in local["reason"]
 
 
 def test_broken_questions_are_refused_with_a_word(bench):
@@ -196,7 +196,7 @@ def test_tabs_may_ask_at_once(bench):
     found: dict[int, np.ndarray] = {}
 
     def one(row):
-        found[row] = np.array(ask(bench, "row", row=row)["readings"][0]["values"])[:, 0]
+        found[row] = np.array(ask(bench, "row", row=row)["attributions"][0]["values"])[:, 0]
 
     threads = [threading.Thread(target=one, args=(row,)) for row in range(20)]
     for thread in threads:
@@ -252,9 +252,9 @@ def test_serve_says_where_and_a_rival_that_does_not_fit_is_a_message(bench):
 
     model, rows = fitted()
     others = _others(model, rows, {})
-    assert "T-Explainer, sensitivity" in others and "T-Explainer, local" not in others
+    assert "T-Explainer, gradient" in others and "T-Explainer, slope" not in others
     with pytest.raises(InputError, match="shap cannot explain"):
-        app._rival("shap", object(), rows, {})
+        app._other("shap", object(), rows, {})
 
 
 def test_images_are_explored_as_pictures():

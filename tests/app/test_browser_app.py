@@ -30,8 +30,8 @@ def browser(tmp_path_factory):
 def address():
     model, rows = fitted((16, 16))
     explainer = tx.TExplainer(model, rows, feature_names=NAMES)
-    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="shares")
-    with app.running(app.create(explainer, rows[:30], others={"shares": other})) as where:
+    other = tx.TExplainer(model, rows, feature_names=NAMES, attribution="shapley")
+    with app.running(app.create(explainer, rows[:30], others={"shapley": other})) as where:
         yield where
 
 

@@ -1,4 +1,4 @@
-"""The laws every reading keeps, whatever the engine: closed form, autodiff, trees, black box."""
+"""The laws every attribution keeps, whatever the engine: closed form, autodiff, trees, black box."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 
 from texplainer import TExplainer
-from texplainer.readings.references import QUANTILES
-from texplainer.readings.table import READINGS
+from texplainer.attributions.references import QUANTILES
+from texplainer.attributions.table import ATTRIBUTIONS
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
@@ -55,7 +55,7 @@ def model(request):
 # ---------------------------------------------------------------- 1. an unused feature
 
 
-@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("name", ATTRIBUTIONS)
 def test_an_unused_feature_has_nothing(name):
     wide = np.column_stack([X, RNG.normal(size=len(X)) + 0.3 * X[:, 0]])
     for made in (
@@ -66,8 +66,8 @@ def test_an_unused_feature_has_nothing(name):
         values = TExplainer(made, wide, attribution=name)(wide[:6]).values
         np.testing.assert_array_equal(values[:, 5], 0.0)
         assert np.abs(values[:, :5]).max() > 0 or name in (
-            "local",
-            "sensitivity",
+            "slope",
+            "gradient",
         )  # a step is flat at a point
 
 
@@ -79,7 +79,7 @@ def test_an_unused_feature_of_exact_engines_has_nothing():
         np.column_stack([X, 0 * X[:, 0]]), TARGET
     )
     for fitted in (linear, forest):
-        for name in READINGS:
+        for name in ATTRIBUTIONS:
             np.testing.assert_array_equal(
                 TExplainer(fitted, wide)(wide[:6], attribution=name).values[:, 5], 0.0
             )
@@ -95,21 +95,21 @@ def test_an_unused_feature_of_exact_engines_has_nothing():
 def test_a_linear_model_gets_its_formulas(made, count):
     explainer = TExplainer(made, X[:count])
     sigma, mean = explainer.background.sigma, X[:count].mean(axis=0)
-    found = {name: explainer(ROWS, attribution=name) for name in READINGS}
+    found = {name: explainer(ROWS, attribution=name) for name in ATTRIBUTIONS}
     references = np.quantile(X[:count], (np.arange(QUANTILES) + 0.5) / QUANTILES, axis=0)
     distance = np.sqrt(np.mean((ROWS[:, None, :] - references) ** 2, axis=1))
     tight = {"rtol": 1e-9, "atol": 1e-9}
-    np.testing.assert_allclose(found["local"].values, np.tile(sigma * BETA, (12, 1)), **tight)
-    np.testing.assert_allclose(found["shares"].values, BETA * (ROWS - mean), **tight)
-    np.testing.assert_allclose(found["effect"].values, np.abs(BETA) * distance, **tight)
-    np.testing.assert_allclose(found["sensitivity"].values, np.tile(BETA, (12, 1)), **tight)
+    np.testing.assert_allclose(found["slope"].values, np.tile(sigma * BETA, (12, 1)), **tight)
+    np.testing.assert_allclose(found["shapley"].values, BETA * (ROWS - mean), **tight)
+    np.testing.assert_allclose(found["variation"].values, np.abs(BETA) * distance, **tight)
+    np.testing.assert_allclose(found["gradient"].values, np.tile(BETA, (12, 1)), **tight)
 
 
 def test_shares_of_a_row_do_not_hang_on_gaps_in_other_rows():
     """The cells of one row that are missing were once changed in steps in all rows beside it."""
     network = MLPRegressor(hidden_layer_sizes=(16,), max_iter=300, random_state=0)
     model = make_pipeline(SimpleImputer(), network).fit(X, np.tanh(X[:, 0] * X[:, 1]) + X[:, 2])
-    explainer = TExplainer(model, X, attribution="shares")
+    explainer = TExplainer(model, X, attribution="shapley")
     assert explainer.engine.name == "closed-form"
     holed = X[:8].copy()
     holed[np.arange(8), np.arange(8) % 3] = np.nan
@@ -137,13 +137,13 @@ def test_a_linear_model_with_categories_gets_its_formulas():
     rows = table.iloc[:10]
     own = rows["colour"].map(worth).to_numpy()
     worths = table["colour"].map(worth).to_numpy()
-    for name in ("local", "shares"):
+    for name in ("slope", "shapley"):
         found = explainer(rows, attribution=name)
         np.testing.assert_allclose(found[:, "colour"].values, own - worths.mean(), atol=1e-9)
-        assert found.units[3] != "one spread more"
-    effect = explainer(rows, attribution="effect")[:, "colour"].values
+        assert found.units[3] != "one SD more"
+    effect = explainer(rows, attribution="variation")[:, "colour"].values
     np.testing.assert_allclose(effect, np.sqrt(((own[:, None] - worths) ** 2).mean(axis=1)), atol=1e-9)
-    shares = explainer(rows, attribution="shares")
+    shares = explainer(rows, attribution="shapley")
     np.testing.assert_allclose(
         shares.values[:, :3], BETA[:3] * (X[:10, :3] - X[:, :3].mean(axis=0)), atol=1e-9
     )
@@ -152,7 +152,7 @@ def test_a_linear_model_with_categories_gets_its_formulas():
 # ---------------------------------------------------------------- 3. linearity, classes that cancel
 
 
-@pytest.mark.parametrize("name", ["local", "shares"])
+@pytest.mark.parametrize("name", ["slope", "shapley"])
 def test_values_are_linear_in_the_model(name):
     first, second = (lambda r: np.tanh(r[:, 0]) * r[:, 1]), (lambda r: r[:, 2] ** 2 + r[:, 3])
     parts = [TExplainer(f, X, attribution=name, smoothing=0.3)(ROWS) for f in (first, second)]
@@ -161,7 +161,7 @@ def test_values_are_linear_in_the_model(name):
     assert np.all(np.abs(whole.values - 2 * parts[0].values + parts[1].values) <= slack)
 
 
-@pytest.mark.parametrize("name", ["local", "shares", "sensitivity"])
+@pytest.mark.parametrize("name", ["slope", "shapley", "gradient"])
 def test_classes_of_a_probability_cancel(name):
     labels = np.digitize(TARGET, np.quantile(TARGET, [0.3, 0.7]))
     for fitted in (
@@ -171,7 +171,7 @@ def test_classes_of_a_probability_cancel(name):
         explainer = TExplainer(fitted.fit(X, labels), X, output="all", scale="probability", attribution=name)
         values = explainer(ROWS).values  # (rows, features, classes)
         assert values.shape[2] == 3
-        unit = 1e-6 if name == "local" else 1e-12  # averages are taken in float32 where that is fine enough
+        unit = 1e-6 if name == "slope" else 1e-12  # averages are taken in float32 where that is fine enough
         np.testing.assert_allclose(values.sum(axis=2), 0.0, atol=unit * max(1.0, np.abs(values).max()))
 
 
@@ -192,7 +192,7 @@ def test_what_is_ignored_near_by_gets_nothing_in_local():
 # ---------------------------------------------------------------- 5. continuity
 
 
-@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("name", ATTRIBUTIONS)
 @pytest.mark.parametrize(
     "made", [NETWORK, lambda rows: NETWORK.predict(rows)], ids=["closed form", "black box"]
 )
@@ -201,11 +201,11 @@ def test_noise_in_the_last_digits_stays_there(name, made):
     noisy = X * (1 + 1e-12 * RNG.normal(size=X.shape))
     again = TExplainer(made, noisy, attribution=name)(ROWS)
     size = np.linalg.norm(clean.values, axis=1)
-    rounding = 1e-7 if name == "sensitivity" and callable(made) and made is not NETWORK else 1e-9
+    rounding = 1e-7 if name == "gradient" and callable(made) and made is not NETWORK else 1e-9
     assert np.max(np.linalg.norm(again.values - clean.values, axis=1) / size) < rounding
 
 
-@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("name", ATTRIBUTIONS)
 def test_another_order_of_columns_stays_within_the_error_bars(name):
     order = np.array([3, 1, 4, 0, 2])
     back = np.argsort(order)
@@ -219,9 +219,9 @@ def test_another_order_of_columns_stays_within_the_error_bars(name):
 
 
 def test_shares_add_up(model):
-    explanation = TExplainer(model, X, attribution="shares")(ROWS)
-    spread = explanation.predictions.std()
-    assert np.abs(explanation.diagnostics.completeness).max() <= 1e-9 * max(1.0, spread)
+    explanation = TExplainer(model, X, attribution="shapley")(ROWS)
+    sd = explanation.predictions.std()
+    assert np.abs(explanation.diagnostics.completeness).max() <= 1e-9 * max(1.0, sd)
     total = explanation.base_values + explanation.values.sum(axis=1)
     np.testing.assert_allclose(total, explanation.predictions, atol=1e-9)
 
@@ -235,7 +235,7 @@ def test_shares_add_up_with_categories_and_missing_cells():
         a, b, c = (frame[k].to_numpy() for k in "abc")
         return np.sin(a) * np.where(np.isnan(b), 2.0, b) + c * (frame["kind"] == "up").to_numpy()
 
-    explanation = TExplainer(made, table, attribution="shares")(table.iloc[:15])
+    explanation = TExplainer(made, table, attribution="shapley")(table.iloc[:15])
     assert np.abs(explanation.diagnostics.completeness).max() < 1e-9
     assert np.abs(explanation[:, "kind"].values).max() > 0.1 and abs(explanation[0, "b"].values) > 0
 
@@ -247,12 +247,12 @@ def test_shares_add_up_with_categories_and_missing_cells():
     "made", [NETWORK, lambda rows: NETWORK.predict(rows)], ids=["closed form", "black box"]
 )
 def test_shares_lie_within_their_error_bars_of_a_long_computation(made, monkeypatch):
-    from texplainer.readings import pairs, walks
+    from texplainer.attributions import pairs, walks
 
-    short = TExplainer(made, X, attribution="shares")(X[:30])
+    short = TExplainer(made, X, attribution="shapley")(X[:30])
     monkeypatch.setattr(pairs, "PAIRS", 4096)
     monkeypatch.setattr(walks, "WALKS", 960)
-    long = TExplainer(made, X, attribution="shares")(X[:30])
+    long = TExplainer(made, X, attribution="shapley")(X[:30])
     assert np.mean(np.abs(short.values - long.values) <= short.diagnostics.error) >= 0.99
     bars = np.linalg.norm(short.diagnostics.error) / np.linalg.norm(long.values)
     assert bars < 0.8  # and say something

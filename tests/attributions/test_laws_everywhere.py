@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 from texplainer import TExplainer
-from texplainer.readings.table import READINGS
+from texplainer.attributions.table import ATTRIBUTIONS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
@@ -124,24 +124,24 @@ def few(background: Any) -> Any:
 
 @cache
 def explained(name: str) -> dict[str, Any]:
-    """Every reading of a model's first rows, all outputs."""
+    """Every attribution of a model's first rows, all outputs."""
     background = MODELS[name][1]
     explainer = TExplainer(made(name), background, output="all")
-    return {reading: explainer(few(background), attribution=reading) for reading in READINGS}
+    return {spec: explainer(few(background), attribution=spec) for spec in ATTRIBUTIONS}
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_reading_answers_with_error_bars_and_a_wobble(name: str) -> None:
-    for reading, found in explained(name).items():
-        for array in (found.values, found.diagnostics.error, found.diagnostics.wobble):
-            assert np.isfinite(array).all(), reading
-        assert np.abs(found.values).max() > 0 or reading == "sensitivity"
-        assert READINGS[reading].signed or np.all(found.values >= 0)
+    for spec, found in explained(name).items():
+        for array in (found.values, found.diagnostics.error, found.diagnostics.relative_change):
+            assert np.isfinite(array).all(), spec
+        assert np.abs(found.values).max() > 0 or spec == "gradient"
+        assert ATTRIBUTIONS[spec].signed or np.all(found.values >= 0)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_shares_add_up(name: str) -> None:
-    found = explained(name)["shares"]
+    found = explained(name)["shapley"]
     left = np.asarray(found.base_values) + found.values.sum(axis=1) - found.predictions
     size = max(1.0, float(np.abs(found.predictions).max()))
     assert np.abs(left).max() <= (1e-6 if name.startswith(FLOAT32) else 1e-9) * size
@@ -151,11 +151,11 @@ def test_shares_add_up(name: str) -> None:
 def test_classes_of_a_probability_cancel(name: str) -> None:
     background = MODELS[name][1]
     explainer = TExplainer(made(name), background, output="all", scale="probability")
-    for reading in ("local", "shares", "sensitivity"):
-        values = explainer(few(background), attribution=reading).values
+    for spec in ("slope", "shapley", "gradient"):
+        values = explainer(few(background), attribution=spec).values
         # averages of exact gradients are taken in float32, point derivatives of black boxes by differences
-        slack = {"shares": 1e-14, "local": 1e-6, "sensitivity": 1e-9}[reading]
-        assert np.abs(values.sum(axis=2)).max() <= slack * max(1.0, np.abs(values).max()), reading
+        slack = {"shapley": 1e-14, "slope": 1e-6, "gradient": 1e-9}[spec]
+        assert np.abs(values.sum(axis=2)).max() <= slack * max(1.0, np.abs(values).max()), spec
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -172,8 +172,8 @@ def test_an_unused_column_has_nothing(name: str) -> None:
     else:
         wide = np.column_stack([background, extra])
         explainer = TExplainer(lambda rows: predict(rows[:, :5]), wide, output="all")
-    for reading in READINGS:
-        np.testing.assert_array_equal(explainer(few(wide), attribution=reading).values[:, 5], 0.0)
+    for spec in ATTRIBUTIONS:
+        np.testing.assert_array_equal(explainer(few(wide), attribution=spec).values[:, 5], 0.0)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "boosted, gaps"])
@@ -187,10 +187,10 @@ def test_noise_in_the_last_digits_of_the_background_stays_there(name: str) -> No
     else:
         noisy[:, :4] *= noise
     explainer = TExplainer(made(name), noisy, output="all")
-    for reading in ("local", "shares", "effect"):
-        clean = explained(name)[reading].values
-        away = np.linalg.norm(explainer(few(background), attribution=reading).values - clean, axis=1)
-        assert np.max(away / np.maximum(np.linalg.norm(clean, axis=1), 1e-300)) < 1e-9, reading
+    for spec in ("slope", "shapley", "variation"):
+        clean = explained(name)[spec].values
+        away = np.linalg.norm(explainer(few(background), attribution=spec).values - clean, axis=1)
+        assert np.max(away / np.maximum(np.linalg.norm(clean, axis=1), 1e-300)) < 1e-9, spec
 
 
 @pytest.mark.parametrize("made_of", ["pipeline", "function"])
@@ -205,7 +205,7 @@ def test_a_linear_model_of_categories_gets_its_formulas(made_of: str, count: int
     numbers, rows = table[list("abcd")].to_numpy(), few(table)
     own, all_worth = (t["kind"].astype(str).map(worth).to_numpy() for t in (rows, table))
     away = numbers[:COUNT] - numbers.mean(axis=0)
-    local, shares, effect = (explainer(rows, attribution=r).values for r in ("local", "shares", "effect"))
+    local, shares, effect = (explainer(rows, attribution=r).values for r in ("slope", "shapley", "variation"))
     np.testing.assert_allclose(shares[:, :4], slopes * away, atol=1e-9)
     sigma = explainer.background.sigma[:4]
     np.testing.assert_allclose(local[:, :4], np.tile(sigma * slopes, (COUNT, 1)), atol=1e-9)

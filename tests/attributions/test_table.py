@@ -1,4 +1,4 @@
-"""The table of readings, and how a reading is chosen."""
+"""The table of attributions, and how an attribution is chosen."""
 
 import pickle
 
@@ -7,8 +7,8 @@ import pytest
 from sklearn.neural_network import MLPClassifier
 
 from texplainer import Explanation, TExplainer
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.errors import InputError
-from texplainer.readings.table import READINGS
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(200, 4))
@@ -18,22 +18,22 @@ NETWORK = MLPClassifier((8,), solver="lbfgs", max_iter=200, random_state=0, alph
 
 
 def test_the_default_is_local_and_the_papers_derivative_where_a_step_is_given():
-    assert TExplainer(NETWORK, X).attribution == "local"
+    assert TExplainer(NETWORK, X).attribution == "slope"
     for step in ("paper", 0.1):
         explainer = TExplainer(NETWORK, X, step=step)
-        assert explainer.attribution == "sensitivity" and explainer.engine.width == 0.0
+        assert explainer.attribution == "gradient" and explainer.engine.width == 0.0
         explanation = explainer(X[:3])
         np.testing.assert_array_equal(explanation.values, explanation.gradient)
 
 
 def test_a_reading_is_chosen_in_the_constructor_or_at_the_call():
     explainer = TExplainer(NETWORK, X)
-    for name in READINGS:
+    for name in ATTRIBUTIONS:
         asked, made = explainer(X[:5], attribution=name), TExplainer(NETWORK, X, attribution=name)(X[:5])
         np.testing.assert_array_equal(asked.values, made.values)
         assert asked.attribution == made.attribution == name
-        assert asked.settings["question"] == READINGS[name].question
-    with pytest.raises(InputError, match="attribution='magic' is unknown; expected 'auto' or one of local"):
+        assert asked.settings["question"] == ATTRIBUTIONS[name].question
+    with pytest.raises(InputError, match="attribution='magic' is unknown; expected 'auto' or one of slope"):
         explainer(X[:1], attribution="magic")
     with pytest.raises(InputError, match="attribution='scaled' is unknown"):
         TExplainer(NETWORK, X, attribution="scaled")
@@ -42,7 +42,7 @@ def test_a_reading_is_chosen_in_the_constructor_or_at_the_call():
 def test_a_live_explanation_has_shares_of_just_its_rows_and_features(tmp_path):
     explanation = TExplainer(NETWORK, X)(X[:20])
     shares = explanation.shares()
-    np.testing.assert_array_equal(shares.values, TExplainer(NETWORK, X, attribution="shares")(X[:20]).values)
+    np.testing.assert_array_equal(shares.values, TExplainer(NETWORK, X, attribution="shapley")(X[:20]).values)
     some = explanation[5:8][:, ["x2", "x0"]].shares()
     np.testing.assert_allclose(some.values, shares.values[5:8][:, [2, 0]], atol=1e-12)
     one = explanation[3].shares()
@@ -52,12 +52,12 @@ def test_a_live_explanation_has_shares_of_just_its_rows_and_features(tmp_path):
     assert shares.shares() is shares
     explanation.save(tmp_path / "kept.npz")
     for dead in (Explanation.load(tmp_path / "kept.npz"), pickle.loads(pickle.dumps(explanation))):
-        with pytest.raises(InputError, match=r"explainer\(X, attribution='shares'\)"):
+        with pytest.raises(InputError, match=r"explainer\(X, attribution='shapley'\)"):
             dead.shares()
 
 
 def test_readings_without_slopes_have_no_local_model():
-    explanation = TExplainer(NETWORK, X)(X[:5], attribution="effect")
+    explanation = TExplainer(NETWORK, X)(X[:5], attribution="variation")
     with pytest.raises(InputError, match="no local model"):
         explanation.surrogate(np.zeros(4))
     assert TExplainer(NETWORK, X)(X[:5]).surrogate(np.zeros(4)).shape == (5,)
@@ -71,8 +71,8 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     forest = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
     trees, function = TExplainer(forest, X), TExplainer(lambda rows: np.tanh(rows).sum(axis=1), X)
     assert "averaged over" in trees(X[:2]).settings["why"]
-    assert "straight lines through the trees" in trees(X[:2], attribution="shares").settings["why"]
-    assert "walks" in str(function(X[:2], attribution="shares"))
-    assert "16 quantiles" in str(function(X[:2], attribution="effect"))
-    asked = TExplainer(forest, X, engine="finite-difference", attribution="shares")(X[:2])
+    assert "straight lines through the trees" in trees(X[:2], attribution="shapley").settings["why"]
+    assert "walks" in str(function(X[:2], attribution="shapley"))
+    assert "16 quantiles" in str(function(X[:2], attribution="variation"))
+    asked = TExplainer(forest, X, engine="finite-difference", attribution="shapley")(X[:2])
     assert asked.settings["why"].startswith("asked for; walks")

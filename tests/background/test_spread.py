@@ -1,4 +1,4 @@
-"""A column's spread: steady from sample to sample, whatever the column holds."""
+"""A column's SD: steady from sample to sample, whatever the column holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import BackgroundWarning
 
 
@@ -16,20 +16,20 @@ def test_a_rare_value_of_two_keeps_its_standard_deviation(ones):
     column[:ones] = 1.0
     noise = 1 + 1e-12 * np.random.default_rng(ones).normal(size=200)
     p = ones / 200
-    assert spread(column[:, None])[0] == pytest.approx(np.sqrt(p * (1 - p)))
-    assert spread((column * noise)[:, None])[0] == pytest.approx(np.sqrt(p * (1 - p)), rel=1e-9)
+    assert robust_sd(column[:, None])[0] == pytest.approx(np.sqrt(p * (1 - p)))
+    assert robust_sd((column * noise)[:, None])[0] == pytest.approx(np.sqrt(p * (1 - p)), rel=1e-9)
 
 
 def test_outliers_do_not_set_the_scale():
     column = np.random.default_rng(0).normal(size=400)
-    plain = spread(column[:, None])[0]
+    plain = robust_sd(column[:, None])[0]
     column[3] = 1e6
     assert plain == pytest.approx(1.0, rel=0.1)
-    assert spread(column[:, None])[0] == pytest.approx(plain, rel=0.05)
+    assert robust_sd(column[:, None])[0] == pytest.approx(plain, rel=0.05)
 
 
 def test_a_column_that_never_varies_has_no_local_value_and_moves_nothing():
-    """Its unit is 0, not 1: a value that varies once in the next sample has a spread near 0, too."""
+    """Its unit is 0, not 1: a value that varies once in the next sample has an SD near 0, too."""
     random = np.random.default_rng(1)
     X = np.column_stack([random.normal(size=(200, 2)), np.zeros(200)])
 
@@ -43,5 +43,5 @@ def test_a_column_that_never_varies_has_no_local_value_and_moves_nothing():
     values = explainer(rows).values
     assert (values[:, 2] == 0).all()
     assert values[:, 0] == pytest.approx(1.5 * explainer.background.sigma[0], rel=1e-6)
-    assert explainer(rows, attribution="sensitivity")[:, 2].values.ravel() == pytest.approx(rows[:, 0] + 5)
-    assert np.abs(explainer(rows, attribution="shares").values[:, 2]).min() > 0.1  # the rows do differ there
+    assert explainer(rows, attribution="gradient")[:, 2].values.ravel() == pytest.approx(rows[:, 0] + 5)
+    assert np.abs(explainer(rows, attribution="shapley").values[:, 2]).min() > 0.1  # the rows do differ there

@@ -131,16 +131,16 @@ def test_no_impossible_row_is_ever_given_to_the_model():
         assert all((tuple(r[:3]), tuple(r[3:])) in combos for r in cells)
         return cells @ np.arange(6.0) + table["age"].to_numpy() * cells[:, 0]
 
-    for attribution in ("local", "shares", "effect", "sensitivity"):
+    for attribution in ("slope", "shapley", "variation", "gradient"):
         TExplainer(model, frame, attribution=attribution)(frame[:3])
 
 
 def test_exact_engines_serve_one_hot_models():
     frame = one_hot_table(300).astype(float)
     logistic = LogisticRegression().fit(frame, frame["Purpose_car"] + frame["age"] > 0.3)
-    exact = TExplainer(logistic, frame, attribution="sensitivity", smoothing=0)
+    exact = TExplainer(logistic, frame, attribution="gradient", smoothing=0)
     assert exact.engine.name == "closed-form"
-    ladder = TExplainer(logistic, frame, attribution="sensitivity", engine="finite-difference", smoothing=0)
+    ladder = TExplainer(logistic, frame, attribution="gradient", engine="finite-difference", smoothing=0)
     np.testing.assert_allclose(exact(frame[:20]).values, ladder(frame[:20]).values, rtol=1e-6, atol=1e-9)
     assert np.all(exact(frame[:5])[:, "Purpose"].gradient == 0)
 
@@ -151,8 +151,8 @@ def test_standardised_dummies_fold_as_declared_groups():
     linear = LinearRegression().fit(scaled, wide["Purpose_car"] * 3 + wide["age"])
     plain = LinearRegression().fit(wide, wide["Purpose_car"] * 3 + wide["age"])
     groups = {name: [c for c in wide if c.startswith(name)] for name in ("Purpose", "Saving accounts")}
-    one = TExplainer(linear, scaled, categorical=groups, attribution="local")(scaled[:10])
-    other = TExplainer(plain, wide, categorical=groups, attribution="local")(wide[:10])
+    one = TExplainer(linear, scaled, categorical=groups, attribution="slope")(scaled[:10])
+    other = TExplainer(plain, wide, categorical=groups, attribution="slope")(wide[:10])
     np.testing.assert_allclose(one.values, other.values, atol=1e-7)
 
 
@@ -166,7 +166,7 @@ def test_text_and_booleans_are_categories_in_any_frame(make):
     def model(table):
         return np.array([len(str(t)) + 2.0 * b for t, b in zip(table["t"], table["b"], strict=True)])
 
-    explanation = TExplainer(model, frame, attribution="sensitivity")(frame[:3])
+    explanation = TExplainer(model, frame, attribution="gradient")(frame[:3])
     assert set(explanation.categories) == {"t", "b"}
     np.testing.assert_allclose(explanation[:, "b"].values, 2.0)
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from texplainer import Explanation, TExplainer
 from texplainer.errors import InputError, UndefinedRowsWarning
 
-ATTRIBUTIONS = ("local", "effect", "sensitivity")
+ATTRIBUTIONS = ("slope", "variation", "gradient")
 COLOURS, SIZES = ["blue", "grey", "red"], ["l", "m", "s", "xl"]
 COLOUR = {"blue": -1.0, "grey": 0.25, "red": 2.0}
 SIZE = {"l": 0.5, "m": 0.0, "s": -1.5, "xl": 3.0}
@@ -64,7 +64,7 @@ def twin(model, background: pd.DataFrame, row: pd.Series, name: str, attribution
         share[level] = float((background[name] == level).mean())
     mean = sum(share[c] * there[c] for c in share)
     effect = np.sqrt(sum(share[c] * (there[c] - here) ** 2 for c in share))
-    return effect if attribution == "effect" else here - mean
+    return effect if attribution == "variation" else here - mean
 
 
 @pytest.mark.parametrize("attribution", ATTRIBUTIONS)
@@ -99,7 +99,7 @@ def test_level_effects_are_kept_and_sliced_and_saved(tmp_path):
 # ---------------------------------------------------------------- laws
 
 
-@pytest.mark.parametrize("attribution", ("local", "shares", "effect", "sensitivity"))
+@pytest.mark.parametrize("attribution", ("slope", "shapley", "variation", "gradient"))
 def test_an_unused_category_gets_exactly_zero(attribution):
     random = np.random.default_rng(0)
     frame = table(200).assign(noise=random.choice(["p", "q", "r"], 200))
@@ -124,7 +124,7 @@ def test_a_difference_within_the_model_s_rounding_is_no_effect():
 
 @settings(max_examples=3, deadline=None)
 @given(order=st.permutations(COLOURS), names=st.permutations(["p", "b", "zz"]), seed=st.integers(0, 99))
-@pytest.mark.parametrize("attribution", ("local", "shares", "effect", "sensitivity"))
+@pytest.mark.parametrize("attribution", ("slope", "shapley", "variation", "gradient"))
 def test_relabelling_and_reordering_levels_change_nothing(attribution, order, names, seed):
     background, rows = table(30, seed), table(5, seed + 1)
     expected = TExplainer(tangled, background, attribution=attribution)(rows).values
@@ -149,7 +149,7 @@ def test_relabelling_and_reordering_levels_change_nothing(attribution, order, na
     )
 
 
-@pytest.mark.parametrize("attribution", ("local", "shares", "effect", "sensitivity"))
+@pytest.mark.parametrize("attribution", ("slope", "shapley", "variation", "gradient"))
 def test_one_hot_and_native_encodings_of_one_model_agree(attribution):
     frame = table(200)[["age", "income", "colour", "size"]]  # the order get_dummies leaves them in
     y = (tangled(frame) > 0).astype(int)
@@ -167,7 +167,7 @@ def test_one_hot_and_native_encodings_of_one_model_agree(attribution):
     assert list(one[:, "colour"].data) == frame["colour"][:20].tolist()
 
 
-@pytest.mark.parametrize("attribution", ("sensitivity", "shares"))
+@pytest.mark.parametrize("attribution", ("gradient", "shapley"))
 @pytest.mark.parametrize("declare", ({"flag": ["flag"]}, ["flag"], {"flag": "nominal"}), ids=str)
 def test_a_binary_column_in_a_linear_model_gets_what_its_coefficient_says(attribution, declare):
     random = np.random.default_rng(3)
@@ -175,7 +175,7 @@ def test_a_binary_column_in_a_linear_model_gets_what_its_coefficient_says(attrib
     linear = LinearRegression().fit(frame, 3 * frame["x"] - 1.7 * frame["flag"])
     as_number = TExplainer(linear, frame, attribution=attribution, categorical=())(frame).values
     as_category = TExplainer(linear, frame, attribution=attribution, categorical=declare)(frame).values
-    if declare == {"flag": "nominal"} and attribution == "sensitivity":
+    if declare == {"flag": "nominal"} and attribution == "gradient":
         # without an order there is no direction: each row's own level against the average one
         as_number[:, 1] *= frame["flag"] - frame["flag"].mean()
     np.testing.assert_allclose(as_category, as_number, rtol=1e-9, atol=1e-12)
@@ -185,7 +185,7 @@ def test_local_is_the_coefficient_times_the_spread_of_a_binary_column():
     random = np.random.default_rng(3)
     frame = pd.DataFrame({"x": random.normal(size=80), "flag": random.random(80) < 0.3})
     linear = LinearRegression().fit(frame, 3 * frame["x"] - 1.7 * frame["flag"])
-    explainer = TExplainer(linear, frame, attribution="local")
+    explainer = TExplainer(linear, frame, attribution="slope")
     assert "flag (seen by its dtype)" in repr(explainer)
     np.testing.assert_allclose(explainer(frame)[:, "flag"].values, -1.7 * frame["flag"].std(ddof=0))
 
@@ -194,7 +194,7 @@ def test_local_is_the_coefficient_times_the_spread_of_a_binary_column():
 @given(seed=st.integers(0, 999))
 def test_swap_contributions_of_an_additive_model_add_up(seed):
     background, rows = table(50, seed), table(7, seed + 1)
-    explanation = TExplainer(additive, background, attribution="shares")(rows)
+    explanation = TExplainer(additive, background, attribution="shapley")(rows)
     np.testing.assert_allclose(
         explanation.values.sum(axis=1), additive(rows) - additive(background).mean(), atol=1e-9
     )
@@ -223,14 +223,14 @@ def ordered(rows: int = 50) -> pd.DataFrame:
 def test_ordered_levels_use_their_neighbours():
     frame, worth = ordered(), np.array([0.0, 1.0, 4.0, 9.0])
     explanation = TExplainer(
-        lambda t: t["x"].to_numpy() + worth[t["grade"].cat.codes], frame, attribution="sensitivity"
+        lambda t: t["x"].to_numpy() + worth[t["grade"].cat.codes], frame, attribution="gradient"
     )(frame)
     slope = np.array([1.0, 2.0, 4.0, 5.0])  # (1-0)/1, (4-0)/2, (9-1)/2, (9-4)/1
     np.testing.assert_allclose(explanation[:, "grade"].values, slope[frame["grade"].cat.codes])
     share = TExplainer(
         lambda t: worth[t["grade"].cat.codes],
         frame,
-        attribution="local",
+        attribution="slope",
         categorical={"grade": "nominal"},
     )(frame)
     np.testing.assert_allclose(
@@ -244,7 +244,7 @@ def test_numbered_levels_keep_their_distances():
         lambda t: 3.0 * np.asarray(t)[:, 1],
         frame,
         categorical={"rooms": "ordinal"},
-        attribution="sensitivity",
+        attribution="gradient",
     )
     np.testing.assert_allclose(explainer(frame)[:, "rooms"].values, 3.0)
 
@@ -257,13 +257,13 @@ def test_conditional_frequencies_come_from_the_nearest_rows():
     worth = {"a": 1.0, "b": 3.0, "c": 10.0, "d": 30.0}
     model = lambda t: t["kind"].map(worth).to_numpy(dtype=float)  # noqa: E731
     rows = pd.DataFrame({"x": [-5.0, 5.0], "kind": ["a", "d"]})
-    near = TExplainer(model, background, attribution="local", category_neighbours=30)(rows)
+    near = TExplainer(model, background, attribution="slope", category_neighbours=30)(rows)
     share = [
         (level[np.argsort(np.abs(x - at), kind="stable")[:30]] == own).mean()
         for at, own in ((-5, "b"), (5, "c"))
     ]
     np.testing.assert_allclose(near[:, "kind"].values, [share[0] * (1 - 3), share[1] * (30 - 10)])
-    far = TExplainer(model, background, attribution="local")(rows)
+    far = TExplainer(model, background, attribution="slope")(rows)
     np.testing.assert_allclose(far[:, "kind"].values, [1 - 11, 30 - 11])
 
 
@@ -289,7 +289,7 @@ def test_a_level_the_model_does_not_take_makes_its_row_undefined_alone():
     rows = table(3).assign(colour=["red", "green", "blue"])
     with pytest.warns(UndefinedRowsWarning, match=r"1 of 3 rows are undefined; row 1"):
         explanation = TExplainer(model, table())(rows)
-    assert list(explanation.diagnostics.verdict == "undefined") == [False, True, False]
+    assert list(explanation.diagnostics.stability == "undefined") == [False, True, False]
 
 
 def test_impossible_rows_are_refused_with_their_cells_and_a_remedy():
@@ -309,7 +309,7 @@ def test_a_level_absent_from_the_background_is_compared_with_those_present():
     worth = {"a": 1.0, "b": 3.0, "new": 10.0}
     model = lambda t: t["x"].to_numpy() + t["kind"].astype(object).map(worth).to_numpy(dtype=float)  # noqa: E731
     row = pd.DataFrame({"x": [0.5], "kind": pd.Categorical(["new"], dtype=kinds)})
-    for attribution in ("local", "sensitivity"):
+    for attribution in ("slope", "gradient"):
         explanation = TExplainer(model, background, attribution=attribution)(row)
         assert explanation[0, "kind"].values == pytest.approx(8.0)
     assert explanation.categories["kind"].levels == ("a", "b")  # never swapped in where the data has none
@@ -329,7 +329,7 @@ def test_a_missing_level_is_a_level_of_its_own():
     frame = table(40)
     frame.loc[:9, "colour"] = None
     model = lambda t: t["colour"].map(COLOUR).fillna(7.0).to_numpy(dtype=float) + t["age"].to_numpy()  # noqa: E731
-    explanation = TExplainer(model, frame, attribution="local")(frame)
+    explanation = TExplainer(model, frame, attribution="slope")(frame)
     assert explanation.categories["colour"].levels == (*COLOURS, None)
     assert explanation.categories["colour"].frequencies[-1] == 0.25
     worth = frame["colour"].map(COLOUR).fillna(7.0).to_numpy(dtype=float)
@@ -357,7 +357,7 @@ def test_a_missing_level_the_model_refuses_leaves_the_other_rows_explained():
     rows = table(3, seed=5).assign(colour=["red", None, "blue"])
     with pytest.warns(UndefinedRowsWarning, match="'colour' is nan and the model does not take missing"):
         explanation = TExplainer(model, frame)(rows)
-    assert list(explanation.diagnostics.verdict == "undefined") == [False, True, False]
+    assert list(explanation.diagnostics.stability == "undefined") == [False, True, False]
     assert np.isfinite(explanation.values[[0, 2]]).all()
 
 

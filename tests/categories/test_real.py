@@ -74,7 +74,7 @@ def test_raw_tables_are_explained_end_to_end(name, make, data_dir):
     frame, y = raw(name, data_dir)
     assert frame.shape[1] == {"german": 9, "heloc": 23}[name]
     model, frame = make(frame, y, CATEGORIES[name])
-    explainer = TExplainer(model, frame[:300], attribution="shares", scale="probability")
+    explainer = TExplainer(model, frame[:300], attribution="shapley", scale="probability")
     explanation = explainer(frame[300:320])
     assert explanation.feature_names == tuple(frame.columns)
     assert explanation.values.shape == (20, frame.shape[1]) and np.isfinite(explanation.values).all()

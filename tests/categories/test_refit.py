@@ -47,7 +47,7 @@ def test_induction_refits_on_noisy_cells_brought_to_the_unit_interval():
     """A slow twin of the refit: the same noise, the same scaling, the same clone."""
     model, frame, y = classifier()
     words = {
-        "attribution": "sensitivity",
+        "attribution": "gradient",
         "smoothing": 0,
         "training": (frame, y),
         "seed": 7,
@@ -90,7 +90,7 @@ def test_target_cells_are_the_levels_shrunken_means():
 def test_refits_are_repeatable_reported_and_rank_the_informative_first(method):
     model, frame, y = classifier()
     make = lambda seed: TExplainer(  # noqa: E731
-        model, frame, categorical_method=method, training=(frame, y), attribution="local", seed=seed
+        model, frame, categorical_method=method, training=(frame, y), attribution="slope", seed=seed
     )
     explainer = make(0)
     explanation = explainer(frame[:50])
@@ -107,9 +107,9 @@ def test_refits_are_repeatable_reported_and_rank_the_informative_first(method):
 def test_induction_of_a_linear_model_agrees_with_swaps():
     frame, z = table()
     model = pipeline(LinearRegression()).fit(frame, z)
-    swaps = TExplainer(model, frame, attribution="local")(frame[:20])
+    swaps = TExplainer(model, frame, attribution="slope")(frame[:20])
     induced = TExplainer(
-        model, frame, attribution="local", categorical_method="induction", training=(frame, z)
+        model, frame, attribution="slope", categorical_method="induction", training=(frame, z)
     )(frame[:20])
     np.testing.assert_allclose(
         induced.values, swaps.values, atol=0.1

@@ -101,8 +101,8 @@ def test_undefined_rows_are_told_and_fail_when_strict_or_in_a_run(
     said = capfd.readouterr().err
     found = results.load_explanation(tmp_path / "x.csv")
     old = (pd.read_csv("data.csv")["age"] > 1.5).to_numpy()
-    assert (found.arrays["verdict"][old] == "undefined").all()
-    assert f"{(found.arrays['verdict'] == 'undefined').sum()} rows are undefined; row " in said
+    assert (found.arrays["stability"][old] == "undefined").all()
+    assert f"{(found.arrays['stability'] == 'undefined').sum()} rows are undefined; row " in said
     assert run(*words, "-o", str(tmp_path / "x.csv"), "--strict") == 1
     assert run(*words, "-o", f"{tmp_path}/shards/") == 1  # nobody watches a long run: its code must tell
     assert "rows are undefined" in capfd.readouterr().err
@@ -135,9 +135,9 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
     out = str(tmp_path / "x.npz")
     words = (
         "--scale",
-        "margin",
+        "log-odds",
         "--attribution",
-        "local",
+        "slope",
         "--step",
         "0.01",
         "--smoothing",
@@ -150,7 +150,7 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
         == 0
     )
     found = results.load_explanation(out)
-    assert (found.scale, found.attribution, found.engine) == ("margin", "local", "finite-difference")
+    assert (found.scale, found.attribution, found.engine) == ("log-odds", "slope", "finite-difference")
     assert found.output_names == ("0",)
     options = results.read_result(out)[0]["record"]["configuration"]["options"]
     assert options["bounds"] == [-9.0, 9.0] and options["step"] == 0.01 and options["batch_rows"] == 64
@@ -158,14 +158,14 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
 
 
 def test_the_choices_are_those_of_the_tables() -> None:
+    from texplainer.attributions.table import ATTRIBUTIONS
     from texplainer.gradients.engine import ENGINES
     from texplainer.models.predictor import SCALES
-    from texplainer.readings.table import READINGS
 
     command = group.get_command(click.Context(group), "explain")
     assert command is not None
     offered = {p.name: set(p.type.choices) for p in command.params if isinstance(p.type, click.Choice)}
-    assert offered["attribution"] == {"auto", *READINGS}
+    assert offered["attribution"] == {"auto", *ATTRIBUTIONS}
     assert offered["engine"] == {"auto", *ENGINES}
     assert offered["scale"] == set(SCALES)
 
@@ -174,7 +174,7 @@ def test_one_row_is_drawn_with_bars(capsys: Any) -> None:
     assert run("explain", "model.skops", "data.csv", "--row", "17", "--top", "3") == 0
     said = capsys.readouterr().out
     assert said.startswith("row 17") and "█" in said and "│" in said and "1 others" in said
-    assert re.match(r"(stable|fragile), wobble \d", said.rstrip().split("\n")[-1])
+    assert re.match(r"(stable|unstable), relative change \d", said.rstrip().split("\n")[-1])
     assert all(len(line) <= 80 for line in said.split("\n")[1:])
 
 

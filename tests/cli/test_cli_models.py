@@ -50,7 +50,7 @@ def test_every_model_format_gives_the_values_of_the_python_api(shelf: Any, name:
     for array in ("values", "predictions", "gradient", "error", "data", "base_values"):
         assert same_bits(loaded.arrays[array], expected.arrays[array]), array
     assert loaded.feature_names == tuple(model_shelf.NAMES)
-    assert (loaded.arrays["verdict"] == expected.arrays["verdict"]).all()
+    assert (loaded.arrays["stability"] == expected.arrays["stability"]).all()
     assert ("pickle" in done.stderr) == name.endswith((".pkl", ".joblib"))
 
 

@@ -47,10 +47,12 @@ def folder(tmp_path_factory):
 
 def test_images_in_a_result_and_pictures_out(folder, capsys):
     files = [folder / f"{name}.png" for name in "abc"]
-    assert run("explain", folder / "model.onnx", *files, "-o", folder / "out", "--attribution", "shares") == 0
+    assert (
+        run("explain", folder / "model.onnx", *files, "-o", folder / "out", "--attribution", "shapley") == 0
+    )
     assert "3 images (3 stable" in capsys.readouterr().err
     found = tx.Explanation.load(folder / "out" / "explanation.npz")
-    assert found.attribution == "shares" and found.arrays["image"].shape == (3, 16, 16, 3)
+    assert found.attribution == "shapley" and found.arrays["image"].shape == (3, 16, 16, 3)
     np.testing.assert_allclose(found.values.sum(axis=1), found.predictions - found.base_values, atol=1e-3)
     drawn = sorted(path.name for path in (folder / "out").glob("*.png"))
     assert drawn == ["0000-a.png", "0001-b.png", "0002-c.png"]

@@ -61,7 +61,7 @@ def test_a_run_is_a_plain_loop_over_blocks(kind, tmp_path):
         assert np.array_equal(found[f"values/{name}"].to_numpy(), loop)
     predictions = np.concatenate([part.predictions for part in parts])
     assert np.array_equal(found["predictions"].to_numpy(), predictions)
-    assert found["verdict"].to_pylist() == [v for part in parts for v in part.diagnostics.verdict]
+    assert found["stability"].to_pylist() == [v for part in parts for v in part.diagnostics.stability]
 
 
 def test_processes_write_the_same_bytes(tmp_path):
@@ -121,13 +121,13 @@ def other_background() -> tx.TExplainer:
 
 
 def other_setting() -> tx.TExplainer:
-    return tx.TExplainer(explainer_of("trees").predictor.model, table(400, seed=1), attribution="effect")
+    return tx.TExplainer(explainer_of("trees").predictor.model, table(400, seed=1), attribution="variation")
 
 
 CHANGES = {
     "the model": (lambda: explainer_of("network"), table),
     "the background": (other_background, table),
-    r"attribution= \('auto' -> 'effect'\)": (other_setting, table),
+    r"attribution= \('auto' -> 'variation'\)": (other_setting, table),
     rf"the data's rows \({ROWS} -> {ROWS + 1}\)": (lambda: explainer_of("trees"), lambda: table(ROWS + 1)),
     f"the data's rows {BLOCK}..{2 * BLOCK}": (
         lambda: explainer_of("trees"),
@@ -247,7 +247,7 @@ def test_failing_rows_are_recorded_and_the_others_kept(tmp_path):
     found = results(tmp_path).to_pandas()
     assert (report.code, report.undefined, report.failed) == (1, 3, ())
     assert "3 rows are undefined" in str(report)
-    lost = found[found["verdict"] == "undefined"]
+    lost = found[found["stability"] == "undefined"]
     assert list(lost["row"]) == [5, 1100, 2000]
     assert "seven" in lost["reason"].iloc[0] and "inf" in lost["reason"].iloc[2]
     assert np.isfinite(found["values/x0"]).sum() == ROWS - 3
@@ -258,7 +258,7 @@ def test_a_level_the_model_refuses_costs_its_row_only(tmp_path):
     X = table(1500).assign(colour=["red", "green", "blue"] * 500)
     explainer = tx.TExplainer(refuses_mauve, X[:100])
     report = tx.run(explainer, X.assign(colour=X["colour"].where(X.index != 700, "mauve")), tmp_path)
-    lost = results(tmp_path).to_pandas().query("verdict == 'undefined'")
+    lost = results(tmp_path).to_pandas().query("stability == 'undefined'")
     assert report.undefined == 1 and list(lost["row"]) == [700] and "mauve" in lost["reason"].iloc[0]
 
 

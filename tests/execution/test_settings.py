@@ -165,11 +165,15 @@ def test_a_budget_makes_shards_and_batches_smaller(tmp_path):
 
 
 def test_progress_tells_rows(tmp_path, capsys):
-    told: list[tuple[int, int]] = []
+    describe: list[tuple[int, int]] = []
     tx.run(
-        explainer_of("trees"), table(), tmp_path / "a", shard_rows=BLOCK, progress=lambda *s: told.append(s)
+        explainer_of("trees"),
+        table(),
+        tmp_path / "a",
+        shard_rows=BLOCK,
+        progress=lambda *s: describe.append(s),
     )
-    assert told == [(BLOCK, ROWS), (2 * BLOCK, ROWS), (3 * BLOCK, ROWS), (ROWS, ROWS)]
+    assert describe == [(BLOCK, ROWS), (2 * BLOCK, ROWS), (3 * BLOCK, ROWS), (ROWS, ROWS)]
     tx.run(explainer_of("trees"), table(), tmp_path / "b", progress=True)
     shown = capsys.readouterr().err
     assert f"{ROWS:,} of {ROWS:,} rows" in shown and "rows/s" in shown

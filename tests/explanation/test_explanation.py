@@ -29,7 +29,7 @@ def explanation() -> tx.Explanation:
             "error": np.full((rows, features, outputs), 1e-9),
             "step": np.full((rows, features), 1e-4),
             "evaluations": np.full(rows, 13),
-            "verdict": np.array(["stable"] * 5 + ["fragile"]),
+            "stability": np.array(["stable"] * 5 + ["unstable"]),
             "reason": np.array([""] * 5 + ["kink in 'age'"], dtype=object),
             "trace_h": RNG.normal(size=(rows, 7)),
         },
@@ -59,7 +59,7 @@ def test_everything_is_sliced_together(explanation):
     one = explanation[5, :, "good"]
     assert one.predictions == explanation.predictions[5, 1]
     assert one.base_values == 0.9
-    assert one.diagnostics.verdict == "fragile" and one.diagnostics.reason == "kink in 'age'"
+    assert one.diagnostics.stability == "unstable" and one.diagnostics.reason == "kink in 'age'"
     assert one.diagnostics.trace_h.shape == (7,) and one.diagnostics.error.shape == (3,)
     assert np.array_equal(one.data, explanation.data[5])
     assert one.output_names == ("good",) and one.feature_names == ("age", "income", "job")
@@ -80,7 +80,7 @@ def test_bad_slices_say_so(explanation):
 
 def test_frozen(explanation):
     with pytest.raises(dataclasses.FrozenInstanceError):
-        explanation.scale = "margin"
+        explanation.scale = "log-odds"
 
 
 def test_surrogate_is_the_linear_model(explanation):
@@ -122,7 +122,7 @@ def test_save_and_load_are_lossless_and_need_no_pickle(explanation, tmp_path):
 def test_repr_is_honest(explanation):
     text = repr(explanation)
     assert "6 rows x 3 features, 2 outputs" in text
-    assert "finite-difference" in text and "5 stable, 1 fragile, 0 undefined" in text
+    assert "finite-difference" in text and "5 stable, 1 unstable, 0 undefined" in text
     assert "78 (13 a row)" in text
 
 
@@ -152,7 +152,7 @@ def test_shaps_own_plots_draw_it(plot):
     import matplotlib.pyplot as plt
 
     many = tx.Explanation.build(RNG.normal(size=(40, 3)), data=RNG.normal(size=(40, 3)), base_values=0.2,
-                                feature_names=["a", "b", "c"], attribution="shares")  # fmt: skip
+                                feature_names=["a", "b", "c"], attribution="shapley")  # fmt: skip
     drawn = many.to_shap()
     picked = {"waterfall": drawn[0], "scatter": drawn[:, "a"]}.get(plot, drawn)
     getattr(shap.plots, plot)(picked, show=False)

@@ -50,10 +50,10 @@ def explanation(rows: int = 7, outputs: int = 2, mixed: bool = True) -> Explanat
             "flags": random.integers(0, 8, (rows, 3)).astype(np.uint8),
             "evaluations": np.arange(rows),
             "trace": random.random((rows, 4)),
-            "verdict": np.array(["undefined"] + ["stable"] * (rows - 1)),
+            "stability": np.array(["undefined"] + ["stable"] * (rows - 1)),
             "reason": reason,
         },
-        scale="margin",
+        scale="log-odds",
         engine="tree",
         settings={"step": "auto", "width": np.float64(0.5)},
         categories={
@@ -162,7 +162,7 @@ def test_plain_readers_open_the_files(tmp_path: Path) -> None:
     column = "values/d/class 1"
     expected = saved.values[:, 2, 1]
     assert (pq.read_table(tmp_path / "x.parquet")[column].to_numpy() == expected).all()
-    assert json.loads(pq.read_metadata(tmp_path / "x.parquet").metadata[b"texplainer"])["scale"] == "margin"
+    assert json.loads(pq.read_metadata(tmp_path / "x.parquet").metadata[b"texplainer"])["scale"] == "log-odds"
     assert (pyarrow.feather.read_table(tmp_path / "x.feather")[column].to_numpy() == expected).all()
     assert (pd.read_csv(tmp_path / "x.csv", float_precision="round_trip")[column] == expected).all()
 
@@ -218,7 +218,7 @@ def test_no_changed_byte_of_a_number_goes_unnoticed(tmp_path: Path, suffix: str)
 def test_a_changed_header_is_noticed(tmp_path: Path) -> None:
     results.save_explanation(explanation(), tmp_path / "x.csv")
     beside = results.sidecar(tmp_path / "x.csv")
-    beside.write_text(beside.read_text().replace('"margin"', '"probability"'))
+    beside.write_text(beside.read_text().replace('"log-odds"', '"probability"'))
     with pytest.raises(InputError, match="the header"):
         results.load_explanation(tmp_path / "x.csv")
     beside.unlink()

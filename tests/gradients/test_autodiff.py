@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
+from texplainer.attributions import pairs
 from texplainer.gradients import autodiff, smoothing
 from texplainer.gradients.engine import BATCH, Settings, Unsupported, choose
 from texplainer.gradients.finite_difference import stencil
 from texplainer.models import predictor as prediction
-from texplainer.readings import pairs
 from texplainer.tables import schema as frames
 
 torch = pytest.importorskip("torch")
@@ -35,7 +35,7 @@ def predictor_of(model, scale="raw", output="all"):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("scale", ["raw", "margin", "probability"])
+@pytest.mark.parametrize("scale", ["raw", "log-odds", "probability"])
 def test_torch_agrees_with_finite_differences(dtype, outputs, scale):
     predictor = predictor_of(network(outputs, dtype), scale)
     exact = autodiff.build(predictor, X, Settings()).gradient(X)

@@ -195,7 +195,9 @@ def test_closed_form_agrees_with_finite_differences(model, target):
     fitted = _fit(model, target)
     scales = ["raw"]
     if hasattr(fitted, "classes_"):
-        scales = ["margin", "probability", "raw"] if hasattr(fitted, "predict_proba") else ["margin", "raw"]
+        scales = (
+            ["log-odds", "probability", "raw"] if hasattr(fitted, "predict_proba") else ["log-odds", "raw"]
+        )
     if getattr(_last(fitted), "probability", False) is True:  # Platt's probabilities are no formula
         scales = ["raw"]
     if "raw" in scales and isinstance(_last(fitted), NO_SCORES):
@@ -285,7 +287,7 @@ def test_text_columns_are_refused():
 def test_error_bound_covers_rounding():
     """The same network in extended precision, layer by layer, is the slow twin."""
     fitted = _fit(mlp(**NET, activation="tanh"), "two")
-    found = closed_form.build(_predictor(fitted, "margin", output=1), X, Settings()).gradient(X)
+    found = closed_form.build(_predictor(fitted, "log-odds", output=1), X, Settings()).gradient(X)
     a, derivative = X.astype(np.longdouble), np.broadcast_to(np.eye(4, dtype=np.longdouble), (120, 4, 4))
     for i, (w, b) in enumerate(zip(fitted.coefs_, fitted.intercepts_, strict=True)):
         a, derivative = a @ w.astype(np.longdouble) + b, derivative @ w.astype(np.longdouble)

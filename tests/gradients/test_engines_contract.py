@@ -48,11 +48,11 @@ def forest():
 #: engine -> models it fits, each with the scales it has
 MODELS = {
     "closed-form": [
-        (lambda: network(THREE), ("probability", "margin")),
-        (lambda: network(THREE > 1), ("probability", "margin")),
-        (lambda: LogisticRegression(max_iter=500).fit(Z, THREE), ("probability", "margin")),
+        (lambda: network(THREE), ("probability", "log-odds")),
+        (lambda: network(THREE > 1), ("probability", "log-odds")),
+        (lambda: LogisticRegression(max_iter=500).fit(Z, THREE), ("probability", "log-odds")),
     ],
-    "autodiff": [(torch_network, ("raw", "probability", "margin"))],
+    "autodiff": [(torch_network, ("raw", "probability", "log-odds"))],
     "tree": [(forest, ("probability",))],
     "finite-difference": [(lambda: lambda rows: np.sin(rows[:, :2]), ("raw",))],
 }

@@ -14,8 +14,8 @@ NET = MLPRegressor(hidden_layer_sizes=(6,), activation="tanh", solver="lbfgs", t
 
 
 def test_an_averaged_engine_keeps_its_point_gradient():
-    averaged = TExplainer(NET, X, smoothing=0.4, attribution="sensitivity").engine
-    point = TExplainer(NET, X, smoothing=0, attribution="sensitivity").engine
+    averaged = TExplainer(NET, X, smoothing=0.4, attribution="gradient").engine
+    point = TExplainer(NET, X, smoothing=0, attribution="gradient").engine
     assert point.point is None and point.at_point is point
     assert averaged.at_point.width == 0.0 and averaged.width == 0.4
     np.testing.assert_array_equal(averaged.at_point.gradient(X[:9]).values, point.gradient(X[:9]).values)

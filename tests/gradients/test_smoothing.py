@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import SVR
 
 from texplainer import TExplainer
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import InputError
 from texplainer.gradients import smoothing
 from texplainer.gradients.engine import Engine, Gradient, Settings, choose
@@ -21,7 +21,7 @@ from texplainer.tables import schema as frames
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(200, 3)) * [1.0, 2.0, 0.5]
-SIGMA = spread(X)
+SIGMA = robust_sd(X)
 
 
 def _model(function):
@@ -74,7 +74,7 @@ def test_a_kink_becomes_a_continuous_slope():
 def test_linear_models_do_not_care():
     fitted = LinearRegression().fit(X, X @ [1.0, -2.0, 3.0])
     for width in ("auto", 0, 0.5):
-        explanation = TExplainer(fitted, X, smoothing=width, attribution="sensitivity", bounds=None)(X[:5])
+        explanation = TExplainer(fitted, X, smoothing=width, attribution="gradient", bounds=None)(X[:5])
         np.testing.assert_allclose(explanation.values, np.tile([1.0, -2.0, 3.0], (5, 1)), rtol=1e-9)
     auto = TExplainer(fitted, X, bounds=None)
     assert auto.engine.width == WIDTHS[-1]
@@ -120,7 +120,7 @@ def test_black_boxes_are_averaged_by_default_where_the_gradient_is_shown():
 @pytest.mark.parametrize(
     ("scale", "least"),
     [
-        ("margin", 0.99),
+        ("log-odds", 0.99),
         pytest.param(
             "probability",
             0.99,
@@ -142,7 +142,7 @@ def test_the_error_covers_the_average_over_very_many_points(scale, least):
     covered = []
     for fitted in models:
         options = {} if isinstance(fitted, SVR) else {"scale": scale}
-        explainer = TExplainer(fitted, X, attribution="sensitivity", bounds=None, smoothing=0.3, **options)
+        explainer = TExplainer(fitted, X, attribution="gradient", bounds=None, smoothing=0.3, **options)
         found, point = explainer.engine.gradient(X[:20]), explainer.engine.at_point
         for i, x in enumerate(X[:20]):
             at = x + 0.3 * SIGMA * np.concatenate([wide, -wide])
@@ -154,7 +154,7 @@ def test_the_error_covers_the_average_over_very_many_points(scale, least):
 def test_the_change_is_that_of_measured_moves():
     net = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh", solver="lbfgs", random_state=0, tol=1e-2)
     net.fit(X, np.sin(X[:, 0]) * X[:, 1])
-    engine = TExplainer(net, X, smoothing=0.4, attribution="sensitivity", bounds=None).engine
+    engine = TExplainer(net, X, smoothing=0.4, attribution="gradient", bounds=None).engine
     found = engine.gradient(X)
     gaps = []
     for seed in range(16):
@@ -177,18 +177,16 @@ def test_a_step_and_a_width_contradict_each_other():
     with pytest.raises(InputError, match="both set the scale"):
         TExplainer(lambda r: r[:, 0], X, step="paper", smoothing=0.2)
     assert TExplainer(lambda r: r[:, 0], X, step="paper").engine.width == 0.0
-    assert TExplainer(lambda r: r[:, 0], X, step=0.1, smoothing=0).attribution == "sensitivity"
+    assert TExplainer(lambda r: r[:, 0], X, step=0.1, smoothing=0).attribution == "gradient"
 
 
 @settings(max_examples=10, deadline=None)
 @given(strategies.integers(1, 60))
 def test_chunking_does_not_matter(size):
     fitted = _NETWORK
-    whole = TExplainer(fitted, X, smoothing=0.2, attribution="sensitivity")(X[:60]).values
+    whole = TExplainer(fitted, X, smoothing=0.2, attribution="gradient")(X[:60]).values
     parts = [
-        TExplainer(fitted, X, smoothing=0.2, attribution="sensitivity", batch_rows=64)(
-            X[i : min(60, i + size)]
-        )
+        TExplainer(fitted, X, smoothing=0.2, attribution="gradient", batch_rows=64)(X[i : min(60, i + size)])
         for i in range(0, 60, size)
     ][:2]
     np.testing.assert_array_equal(np.concatenate([p.values for p in parts]), whole[: min(60, 2 * size)])
@@ -200,8 +198,8 @@ _NETWORK = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=500, s
 
 
 def test_float32_averages_agree_with_float64_ones():
-    explainer = TExplainer(_NETWORK, X, smoothing=0.2, attribution="sensitivity")
-    point = TExplainer(_NETWORK, X, smoothing=0, attribution="sensitivity").engine
+    explainer = TExplainer(_NETWORK, X, smoothing=0.2, attribution="gradient")
+    point = TExplainer(_NETWORK, X, smoothing=0, attribution="gradient").engine
     limits = Settings(bounds=explainer.background.bounds)
     slow = replace(point, narrow=False)
     narrow, wide = (smoothing.average(e, explainer.predictor, limits, SIGMA, 0.2, X) for e in (point, slow))
@@ -214,14 +212,14 @@ def test_float32_averages_agree_with_float64_ones():
     np.testing.assert_array_equal(narrow.values, wide.values)
 
 
-@pytest.mark.parametrize("attribution", ["sensitivity", "local"])
+@pytest.mark.parametrize("attribution", ["gradient", "slope"])
 def test_a_row_has_the_same_bits_in_any_company(attribution):
     """Also beside a row that needs float64, and in a block too long for all points to be taken at once."""
     explainer = TExplainer(_NETWORK, X, smoothing=0.2, attribution=attribution, bounds=None)
     far = X[:1] + np.array([0.0, 1e6, 0.0])
     among = explainer(np.concatenate([X, far, X])).values
     # shares are tilted to the network's own predictions, whose last bits hang on the batch
-    same = np.testing.assert_array_equal if attribution == "local" else _nearly
+    same = np.testing.assert_array_equal if attribution == "slope" else _nearly
     same(among[: len(X)], among[len(X) + 1 :])
     for i in (0, 1, 150):
         same(explainer(X[i : i + 1]).values[0], among[i])
@@ -246,6 +244,6 @@ def _nearly(found, expected):
 def test_only_readings_of_a_neighbourhood_average():
     fitted = LogisticRegression().fit(X, X[:, 0] > 0)
     assert TExplainer(fitted, X).engine.width > 0
-    assert TExplainer(fitted, X, attribution="shares").engine.width == 0.0
-    assert TExplainer(fitted, X, attribution="sensitivity").engine.width == 0.0
-    assert TExplainer(fitted, X, attribution="sensitivity", smoothing=0.2).engine.width == 0.2
+    assert TExplainer(fitted, X, attribution="shapley").engine.width == 0.0
+    assert TExplainer(fitted, X, attribution="gradient").engine.width == 0.0
+    assert TExplainer(fitted, X, attribution="gradient", smoothing=0.2).engine.width == 0.2

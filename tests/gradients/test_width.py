@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.gradients.engine import Settings
 from texplainer.gradients.width import FAITHFUL, WIDTHS, averaged, faithful_width
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 
 X = np.random.default_rng(11).normal(size=(200, 3)) * [1.0, 2.0, 0.5]
-SIGMA = spread(X)
+SIGMA = robust_sd(X)
 
 
 def model(function):

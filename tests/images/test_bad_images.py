@@ -42,7 +42,7 @@ def total(images):
         (IMAGES, {"baseline": 127.0}, "baseline holds values from 127 to 127, the images from"),
         (IMAGES, {"baseline": np.nan}, "finite numbers"),
         (IMAGES, {"baseline": np.ones((4, 4))}, r"baseline has shape \(4, 4\)"),
-        (IMAGES, {"scale": "margin"}, "scale='margin' is not available"),
+        (IMAGES, {"scale": "log-odds"}, "scale='log-odds' is not available"),
         (IMAGES, {"output": "cat"}, "output='cat' is unknown"),
         (IMAGES, {"attribution": "scaled"}, "attribution='scaled' is unknown"),
         (IMAGES, {"batch_rows": 0}, "batch_rows=0 is too small"),

@@ -8,9 +8,9 @@ import pytest
 
 import texplainer as tx
 from texplainer.errors import InputError
+from texplainer.explainers.images import IMAGE_EXPLAINERS, image_suite
 from texplainer.metrics.evidence.common import EvaluationSettings
 from texplainer.metrics.evidence.pictures import of_pixels
-from texplainer.rivals.images import IMAGE_RIVALS, image_suite
 
 torch = pytest.importorskip("torch")
 
@@ -46,16 +46,16 @@ def deletion_by_hand(image, values, labels):
 
 def test_deletion_is_that_of_masks_by_hand():
     explainer = of_scenes()
-    evaluation = tx.evaluate({"local": explainer}, IMAGES, metrics=["deletion"])
+    evaluation = tx.evaluate({"slope": explainer}, IMAGES, metrics=["deletion"])
     labels = explainer.scenes(IMAGES)[0].segments.labels
     values = explainer(IMAGES).values
     by_hand = [deletion_by_hand(image, own, labels) for image, own in zip(IMAGES, values, strict=True)]
-    np.testing.assert_allclose(evaluation.per_row("deletion")["local"], by_hand, atol=1e-6)
+    np.testing.assert_allclose(evaluation.per_row("deletion")["slope"], by_hand, atol=1e-6)
     np.testing.assert_allclose(evaluation.values[0], values)
 
 
 def test_linear_models_are_explained_without_error():
-    explainers = {"local": of_linear(), "shares": of_linear(attribution="shares")}
+    explainers = {"slope": of_linear(), "shapley": of_linear(attribution="shapley")}
     evaluation = tx.evaluate(explainers, COLOUR, metrics=["infidelity", "lap", "misplaced", "ris", "res"])
     for name in explainers:
         np.testing.assert_allclose(evaluation.per_row("infidelity")[name], 0, atol=1e-9)
@@ -68,7 +68,7 @@ def test_linear_models_are_explained_without_error():
 @pytest.mark.parametrize("name", ["shap_partition", "shap_partition_segments", "lime"])
 def test_rivals_that_mask_find_what_a_linear_model_adds(name):
     pytest.importorskip(name.partition("_")[0])
-    found = IMAGE_RIVALS[name](of_linear())(COLOUR)
+    found = IMAGE_EXPLAINERS[name](of_linear())(COLOUR)
     np.testing.assert_allclose(found.values, BLOCKS, atol=0.02 * np.abs(BLOCKS).max() + 1e-9)
     assert found.to_pixels().shape == (2, 8, 8) and (found.diagnostics.evaluations > 4).all()
 
@@ -91,29 +91,29 @@ def test_rivals_that_differentiate():
 def test_gradcam_looks_at_the_last_convolution():
     pytest.importorskip("captum")
     network = subjects.network()
-    found = IMAGE_RIVALS["gradcam"](of_scenes())(IMAGES)
+    found = IMAGE_EXPLAINERS["gradcam"](of_scenes())(IMAGES)
     assert found.values.shape == (2, 8) and (found.values >= 0).all() and found.values.any()
-    other = IMAGE_RIVALS["gradcam"](of_scenes(), layer=network[0])(IMAGES)
+    other = IMAGE_EXPLAINERS["gradcam"](of_scenes(), layer=network[0])(IMAGES)
     assert not np.allclose(other.values, found.values)
 
 
 def test_what_does_not_fit_says_why():
     pytest.importorskip("captum")
     host = of_linear()
-    evaluation = tx.evaluate({"local": host, **image_suite(host, ["saliency"])}, COLOUR, metrics=["deletion"])
+    evaluation = tx.evaluate({"slope": host, **image_suite(host, ["saliency"])}, COLOUR, metrics=["deletion"])
     assert "needs a torch network" in evaluation.notes["saliency"]
-    assert np.isfinite(evaluation.per_row("deletion")["local"]).all()
+    assert np.isfinite(evaluation.per_row("deletion")["slope"]).all()
     assert np.isnan(evaluation.per_row("deletion")["saliency"]).all()
 
 
 def test_company_changes_no_score():
-    alone = tx.evaluate({"local": of_scenes()}, IMAGES, neighbours=3)
+    alone = tx.evaluate({"slope": of_scenes()}, IMAGES, neighbours=3)
     both = tx.evaluate(
-        {"local": of_scenes(), "shares": of_scenes(attribution="shares")}, IMAGES, neighbours=3
+        {"slope": of_scenes(), "shapley": of_scenes(attribution="shapley")}, IMAGES, neighbours=3
     )
     np.testing.assert_array_equal(alone.scores[0], both.scores[0])
-    first = tx.evaluate({"local": of_scenes()}, IMAGES[:1], neighbours=3, sigma=0.01)
-    again = tx.evaluate({"local": of_scenes()}, IMAGES[:1], neighbours=3, sigma=0.01)
+    first = tx.evaluate({"slope": of_scenes()}, IMAGES[:1], neighbours=3, sigma=0.01)
+    again = tx.evaluate({"slope": of_scenes()}, IMAGES[:1], neighbours=3, sigma=0.01)
     np.testing.assert_array_equal(first.scores, again.scores)
 
 
@@ -135,10 +135,10 @@ def test_images_of_different_segments_and_a_known_truth():
     maps[0, :, 4:], maps[1, 4:, :4], maps[1, 4:, 4:] = 1, 1, 2
     host = tx.ImageExplainer(linear, segments=maps, baseline=0.5)
     truth = [np.array([1.0, 0.0]), np.array([1.0, 1.0, 0.0])]
-    evaluation = tx.evaluate({"local": host}, COLOUR, metrics=["truth_mass", "deletion"], truth=truth)
+    evaluation = tx.evaluate({"slope": host}, COLOUR, metrics=["truth_mass", "deletion"], truth=truth)
     size = np.abs(host(COLOUR).values)
     np.testing.assert_allclose(
-        evaluation.per_row("truth_mass")["local"], [size[0, 1] / size[0].sum(), size[1, 2] / size[1].sum()]
+        evaluation.per_row("truth_mass")["slope"], [size[0, 1] / size[0].sum(), size[1, 2] / size[1].sum()]
     )
     assert np.isnan(evaluation.values[0, 0, 2]) and evaluation.values.shape[1:] == (2, 3)
 
@@ -155,11 +155,11 @@ def test_images_of_different_segments_and_a_known_truth():
 )
 def test_arguments_of_tables_are_refused(options, words):
     with pytest.raises(InputError, match=words):
-        tx.evaluate({"local": of_linear()}, COLOUR, **options)
+        tx.evaluate({"slope": of_linear()}, COLOUR, **options)
 
 
 def test_several_outputs_are_refused():
     with pytest.raises(InputError, match="output='predicted' or an index"):
-        tx.evaluate({"local": of_scenes(output="all")}, IMAGES)
-    with pytest.raises(InputError, match="unknown rival 'limes'"):
+        tx.evaluate({"slope": of_scenes(output="all")}, IMAGES)
+    with pytest.raises(InputError, match="unknown other explainer 'limes'"):
         image_suite(of_scenes(), ["limes"])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import texplainer as tx
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.errors import InputError
-from texplainer.readings.table import READINGS
 
 torch = pytest.importorskip("torch")
 
@@ -39,15 +39,13 @@ def masked_by_hand(network, scene, z, scale):
     with torch.no_grad():
         scores = network(torch.as_tensor(images, dtype=torch.float64))
     p = torch.softmax(scores, dim=1)
-    return {"raw": scores, "probability": p, "margin": torch.log(p / (1 - p))}[scale].numpy()
+    return {"raw": scores, "probability": p, "log-odds": torch.log(p / (1 - p))}[scale].numpy()
 
 
-@pytest.mark.parametrize("scale", ["raw", "probability", "margin"])
+@pytest.mark.parametrize("scale", ["raw", "probability", "log-odds"])
 def test_the_chain_rule_through_the_mask_equals_differences(scale):
     network = smooth_network()
-    explainer = tx.ImageExplainer(
-        network, segments=GRID, output="all", attribution="sensitivity", scale=scale
-    )
+    explainer = tx.ImageExplainer(network, segments=GRID, output="all", attribution="gradient", scale=scale)
     exact = explainer(IMAGES[:2])
     assert exact.engine == "autodiff"
     for i, scene in enumerate(explainer.scenes(IMAGES[:2])):
@@ -60,7 +58,7 @@ def test_the_chain_rule_through_the_mask_equals_differences(scale):
 def test_shares_sum_to_the_difference_to_the_baseline(model):
     network = subjects.network()
     given = network if model == "torch" else lambda x: subjects.predictions(network, x)
-    explainer = tx.ImageExplainer(given, segments=GRID, baseline="mean", attribution="shares")
+    explainer = tx.ImageExplainer(given, segments=GRID, baseline="mean", attribution="shapley")
     found = explainer(IMAGES)
     absent = np.stack([scene.baseline for scene in explainer.scenes(IMAGES)])
     best = found.arrays["predicted_class"][:, None]
@@ -70,7 +68,7 @@ def test_shares_sum_to_the_difference_to_the_baseline(model):
     assert np.abs(found.diagnostics.completeness).max() <= 1e-4 * np.abs(gap).max()
 
 
-@pytest.mark.parametrize("attribution", READINGS)
+@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
 def test_an_image_is_explained_alike_in_any_company(attribution):
     explainer = tx.ImageExplainer(subjects.network(), segments=GRID, attribution=attribution)
     together = explainer(IMAGES)
@@ -80,7 +78,7 @@ def test_an_image_is_explained_alike_in_any_company(attribution):
             np.testing.assert_array_equal(array[0], together.arrays[name][i], err_msg=name)
 
 
-@pytest.mark.parametrize("attribution", READINGS)
+@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
 def test_the_size_of_batches_changes_no_bit(attribution):
     whole = tx.ImageExplainer(brightness, segments=GRID, output="all")(IMAGES[:2], attribution=attribution)
     for batch_rows in (1, 7):
@@ -89,7 +87,7 @@ def test_the_size_of_batches_changes_no_bit(attribution):
 
 
 @pytest.mark.parametrize("model", ["torch", "function"])
-@pytest.mark.parametrize("attribution", ["local", "shares", "effect"])
+@pytest.mark.parametrize("attribution", ["slope", "shapley", "variation"])
 def test_the_model_sees_no_more_images_at_once_than_allowed(model, attribution):
     sizes = []
 
@@ -110,8 +108,8 @@ def test_the_model_sees_no_more_images_at_once_than_allowed(model, attribution):
 
 def test_all_classes_or_the_predicted_one():
     network = subjects.network()
-    every = tx.ImageExplainer(network, segments=GRID, output="all", attribution="shares")(IMAGES)
-    own = tx.ImageExplainer(network, segments=GRID, attribution="shares")(IMAGES)
+    every = tx.ImageExplainer(network, segments=GRID, output="all", attribution="shapley")(IMAGES)
+    own = tx.ImageExplainer(network, segments=GRID, attribution="shapley")(IMAGES)
     assert every.values.shape == (6, 32, 10) and own.output_names == ("predicted",)
     best = own.arrays["predicted_class"]
     np.testing.assert_array_equal(best, every.predictions.argmax(axis=1))
@@ -129,7 +127,7 @@ def test_probabilities_of_several_classes_cancel():
 def test_layouts(shape):
     images = np.random.default_rng(0).random((2, *shape)).astype(np.float32)
     explanation = tx.ImageExplainer(brightness, segments=GRID, output=0, baseline=0.0)(
-        images, attribution="shares"
+        images, attribution="shapley"
     )
     layout = "first" if shape[0] == 3 else "last"
     seen = (
@@ -184,7 +182,7 @@ def test_onnx_sessions(tmp_path):
     model.ir_version = 8
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     found = tx.ImageExplainer(session, segments=GRID, output="all", baseline=0.0)(
-        IMAGES[:1], attribution="shares"
+        IMAGES[:1], attribution="shapley"
     )
     parts = (IMAGES[0].reshape(-1, 1) * weights).reshape(4, 2, 8, 2, 3).sum(axis=(1, 3)).reshape(32, 3)
     np.testing.assert_allclose(found.values[0], parts, atol=1e-4)
@@ -229,7 +227,7 @@ def test_its_siblings_and_its_report(tmp_path):
 def test_label_maps_of_ones_own():
     maps = np.zeros((2, 8, 16), dtype=int)
     maps[0, :, 8:], maps[1, 4:, :8], maps[1, 4:, 8:] = 7, 5, 9
-    found = tx.ImageExplainer(brightness, segments=maps, output=0, attribution="shares", baseline=0.0)(
+    found = tx.ImageExplainer(brightness, segments=maps, output=0, attribution="shapley", baseline=0.0)(
         IMAGES[:2]
     )
     assert found.feature_names == ("segment 0", "segment 1", "segment 2")

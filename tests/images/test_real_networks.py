@@ -23,10 +23,10 @@ def test_keras_networks():
         [layers.Input((8, 8, 3)), layers.Conv2D(4, 3, activation="tanh"), layers.Flatten(), layers.Dense(3)]
     )
     images = np.random.default_rng(0).random((2, 8, 8, 3)).astype(np.float32)
-    found = tx.ImageExplainer(network, segments=(2, 2), scale="raw", attribution="sensitivity")(images)
+    found = tx.ImageExplainer(network, segments=(2, 2), scale="raw", attribution="gradient")(images)
     assert found.engine == "autodiff" and found.to_pixels().shape == (2, 8, 8)
     plain = tx.ImageExplainer(
-        lambda x: keras.ops.convert_to_numpy(network(x)), segments=(2, 2), attribution="sensitivity"
+        lambda x: keras.ops.convert_to_numpy(network(x)), segments=(2, 2), attribution="gradient"
     )(images)
     assert plain.engine == "finite-difference"
     np.testing.assert_array_equal(found.arrays["predicted_class"], plain.arrays["predicted_class"])
@@ -53,7 +53,7 @@ def test_which_strokes_say_upside_down():
     upright = line_of_text()
     images = np.concatenate([upright, upright[:, :, ::-1, ::-1]])
     explainer = tx.ImageExplainer(
-        session, segments=(1, 8), baseline=1.0, channels="first", attribution="shares"
+        session, segments=(1, 8), baseline=1.0, channels="first", attribution="shapley"
     )
     found = explainer(images)
     np.testing.assert_array_equal(found.arrays["predicted_class"], [0, 1])

@@ -26,14 +26,14 @@ def left_mass(explanation):
 
 
 @pytest.mark.parametrize("baseline", ["blur", 0.0])
-@pytest.mark.parametrize("attribution", ["local", "shares", "effect"])
+@pytest.mark.parametrize("attribution", ["slope", "shapley", "variation"])
 def test_the_deciding_segments_hold_the_mass(right, attribution, baseline):
     explainer = tx.ImageExplainer(subjects.network(), segments=subjects.GRID, baseline=baseline)
     held = left_mass(explainer(right, attribution=attribution))
     assert np.mean(held >= 0.9) >= 0.95
 
 
-@pytest.mark.parametrize("attribution", ["local", "shares"])
+@pytest.mark.parametrize("attribution", ["slope", "shapley"])
 def test_a_black_box_finds_them_too(right, attribution):
     network = subjects.network()
     explainer = tx.ImageExplainer(lambda x: subjects.predictions(network, x), segments=subjects.GRID)

@@ -71,13 +71,13 @@ def test_zero_explanations_have_no_stability():
 
 
 def test_normwise_by_hand():
-    # ‖e - e'‖/‖e‖ = sqrt(0.73/5); the step in spreads (2, 1): (0.1, 0), root mean square 0.1/sqrt(2).
+    # ‖e - e'‖/‖e‖ = sqrt(0.73/5); the step in SDs (2, 1): (0.1, 0), root mean square 0.1/sqrt(2).
     scores = stability.normwise_stability(E, NEAR_E, X, NEAR, BOTH, np.array([2.0, 1.0]))
     assert scores["max"] == pytest.approx([np.sqrt(0.73 / 5) / (0.1 / np.sqrt(2))])
 
 
 def test_normwise_of_a_quadratic():
-    # f = ‖x‖²/2: e = x, e - e' = x - x', so with spread 1 the score is sqrt(2) / ‖x‖ for every step.
+    # f = ‖x‖²/2: e = x, e - e' = x - x', so with SD 1 the score is sqrt(2) / ‖x‖ for every step.
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 2))
     near = x[:, None] + rng.normal(size=(5, 3, 2))

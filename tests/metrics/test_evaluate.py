@@ -39,11 +39,11 @@ def everything(model, explainer):
     pytest.importorskip("lime")
     built = {
         "T-Explainer": explainer,
-        "SHAP": tx.rivals.shap(model, X, algorithm="kernel", references=40),
-        "LIME": tx.rivals.lime(model, X, samples=100),
-        "LIME unseeded": tx.rivals.lime(model, X, samples=100, seed=None),
-        "DeepLIFT": tx.rivals.deeplift(model, X),
-        **tx.rivals.suite(model, X, ["shap_tree"]),
+        "SHAP": tx.explainers.shap(model, X, algorithm="kernel", references=40),
+        "LIME": tx.explainers.lime(model, X, samples=100),
+        "LIME unseeded": tx.explainers.lime(model, X, samples=100, seed=None),
+        "DeepLIFT": tx.explainers.deeplift(model, X),
+        **tx.explainers.suite(model, X, ["shap_tree"]),
     }
     truth = np.tile([2.0, -1.5, 1.0, 0.0, 0.0], (len(ROWS), 1))
     return built, tx.evaluate(built, ROWS, metrics="all", truth=truth, **QUICK)
@@ -82,7 +82,7 @@ def test_run_stability_is_exactly_zero_where_it_should_be(everything):
 def test_controls_win_no_faithfulness_metric(everything, model):
     # 100 rows, as in the paper: on a dozen, a random order removes the better features in some cell by chance
     built = {name: everything[0][name] for name in ("T-Explainer", "SHAP", "DeepLIFT")}
-    built["slopes"] = tx.TExplainer(model, X, attribution="sensitivity")
+    built["slopes"] = tx.TExplainer(model, X, attribution="gradient")
     found = tx.evaluate(built, X[:100], metrics="faithfulness")
     summary = found.summary()
     assert found.controls == ("constant", "zero", "random")
@@ -233,7 +233,7 @@ def test_the_statistics_against_known_values():
     ranks = comparison.row_ranks(np.tile([[1.0], [2.0], [3.0]], (1, 5)), "low")
     assert comparison.friedman(ranks)[0] == pytest.approx(10.0)
     assert comparison.row_ranks(np.array([[1.0], [2.0]]), "high").tolist() == [[2.0], [1.0]]
-    # a constant difference has no spread; a difference of zero on average is not shown
+    # a constant difference has no SD; a difference of zero on average is not shown
     assert comparison.paired_bootstrap(np.arange(9.0) + 1, np.arange(9.0)) == pytest.approx([1.0, 1.0, 1.0])
     mean, low, high = comparison.paired_bootstrap(np.tile([1.0, -1.0], 50), np.zeros(100))
     assert low < mean == 0 < high
@@ -296,7 +296,7 @@ def test_one_hot_groups_are_one_feature_for_everyone():
 
 def test_regressors_have_neighbours_and_directions_too():
     model = LinearRegression().fit(X, X @ [3.0, -2.0, 1.0, 0.0, 0.0])
-    found = tx.evaluate([tx.TExplainer(model, X, attribution="sensitivity")], ROWS, metrics="all", **QUICK)
+    found = tx.evaluate([tx.TExplainer(model, X, attribution="gradient")], ROWS, metrics="all", **QUICK)
     summary = dict(zip((c.name for c in found.columns), found.summary()[0], strict=True))
     assert summary["ris/max"] == pytest.approx(0.0, abs=1e-9)  # the gradient of a linear model does not move
     assert summary["infidelity"] == pytest.approx(0.0, abs=1e-20)

@@ -18,12 +18,12 @@ X = RNG.random((400, 3))
 
 
 def test_effects_of_a_linear_function_are_its_slopes_times_the_box():
-    # f = 2a - 3b: within r spreads on each side the range is 2 r sigma |slope|, from every place.
-    spread = np.array([1.0, 0.5, 2.0])
+    # f = 2a - 3b: within r SDs on each side the range is 2 r sigma |slope|, from every place.
+    sd = np.array([1.0, 0.5, 2.0])
     found = local_effects(
         lambda rows: 2 * rows[:, 0] - 3 * rows[:, 1],
         X[:5],
-        spread,
+        sd,
         describe_features("abc", X),
         radius=0.25,
     )
@@ -34,8 +34,8 @@ def test_effects_against_a_slow_twin():
     def model(rows):
         return rows[:, 0] * rows[:, 1] + np.sin(5 * rows[:, 2])
 
-    spread, radius = np.array([0.3, 0.2, 0.1]), 0.75
-    found = local_effects(model, X[:4], spread, describe_features("abc", X), radius=radius, seed=7)
+    sd, radius = np.array([0.3, 0.2, 0.1]), 0.75
+    found = local_effects(model, X[:4], sd, describe_features("abc", X), radius=radius, seed=7)
     offsets = np.random.default_rng([7, 13]).uniform(-1.0, 1.0, (PLACES, 3))
     offsets[0] = 0
     for i, row in enumerate(X[:4]):
@@ -44,8 +44,8 @@ def test_effects_against_a_slow_twin():
             for offset in offsets:
                 seen = []
                 for stop in STOPS:
-                    place = row + radius * spread * offset
-                    place[j] = row[j] + radius * spread[j] * stop
+                    place = row + radius * sd * offset
+                    place[j] = row[j] + radius * sd[j] * stop
                     seen.append(model(place[None])[0])
                 ranges.append(max(seen) - min(seen))
             assert found[i, j] == pytest.approx(max(ranges))
@@ -84,12 +84,12 @@ def test_truth_mass_by_hand():
 def test_slopes_are_local_and_a_global_average_is_not(name):
     function = GATED[name]
     background, rows = function.sample(300, 0), function.sample(40, 1)
-    spread = background.std(axis=0)
+    sd = background.std(axis=0)
     step = 1e-5 * np.eye(function.features)
 
     def slopes(table):
         table = np.asarray(table)
-        return np.stack([(function(table + h) - function(table - h)) / 2e-5 for h in step], axis=1) * spread
+        return np.stack([(function(table + h) - function(table - h)) / 2e-5 for h in step], axis=1) * sd
 
     def global_average(table):
         return np.tile(np.abs(slopes(background)).mean(axis=0), (len(table), 1))
@@ -127,18 +127,18 @@ def test_background_stability_of_a_linear_model():
             return self if background is None else Shares(background)
 
     found = tx.evaluate(
-        {"shares": Shares(X), "slopes": lambda table: np.tile(model.coef_, (len(table), 1))}, X[:10],
+        {"shapley": Shares(X), "slopes": lambda table: np.tile(model.coef_, (len(table), 1))}, X[:10],
         model=model, background=X, metrics=["background", "seed"],
     )  # fmt: skip
     one, two = rebuilding.two_samples(X, describe_features("abc", X), 0)
     assert len(one) == len(two) == 200 and not {*map(tuple, one)} & {*map(tuple, two)}
     first, second = Shares(one)(X[:10]), Shares(two)(X[:10])
-    assert found.per_row("background/sample")["shares"] == pytest.approx(
+    assert found.per_row("background/sample")["shapley"] == pytest.approx(
         stability.relative_change(first, second)
     )
-    noise = found.per_row("background/noise")["shares"]
+    noise = found.per_row("background/noise")["shapley"]
     assert (noise > 0).any() and (noise < 1e-9).all()
-    assert (found.per_row("seed")["shares"] == 0).all()
+    assert (found.per_row("seed")["shapley"] == 0).all()
     assert "cannot be built again" in found.notes["slopes: Background"]
     assert (found.per_row("background/sample")["constant"] == 0).all()
     assert np.isnan(found.per_row("background/sample")["zero"]).all()
@@ -154,8 +154,8 @@ def test_samples_of_the_background_lack_no_level():
 def test_explainers_are_built_again():
     pytest.importorskip("lime")
     model = LinearRegression().fit(X, X[:, 0] * X[:, 1])
-    built = {"T": tx.TExplainer(model, X), "seeded": tx.rivals.lime(model, X, samples=100),
-             "unseeded": tx.rivals.lime(model, X, samples=100, seed=None)}  # fmt: skip
+    built = {"T": tx.TExplainer(model, X), "seeded": tx.explainers.lime(model, X, samples=100),
+             "unseeded": tx.explainers.lime(model, X, samples=100, seed=None)}  # fmt: skip
     found = tx.evaluate(built, X[:4], metrics=["background", "seed", "res"], runs=2)
     seed, again = found.per_row("seed"), found.per_row("res/max")
     assert (seed["T"] == 0).all() and (again["seeded"] == 0).all()

@@ -81,7 +81,7 @@ MUTATING = {
 }
 
 
-@pytest.mark.parametrize("attribution", ["sensitivity", "effect"])
+@pytest.mark.parametrize("attribution", ["gradient", "variation"])
 @pytest.mark.parametrize("name", MUTATING)
 def test_a_model_that_changes_its_input_is_explained_like_one_that_does_not(name, attribution) -> None:
     model, table = MUTATING[name]
@@ -166,7 +166,7 @@ def dense(table: Any) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("attribution", ["sensitivity", "shares"])
+@pytest.mark.parametrize("attribution", ["gradient", "shapley"])
 @pytest.mark.parametrize("name", one_of_each_library())
 def test_no_adapter_hands_out_our_own_arrays(name: str, attribution: str, monkeypatch: Any) -> None:
     animal = ZOO[name]
@@ -177,8 +177,8 @@ def test_no_adapter_hands_out_our_own_arrays(name: str, attribution: str, monkey
     own = predictor.outlet_of
 
     def mutating(model: Any, schema: Any) -> Any:
-        outlet = own(model, schema)
-        return replace(outlet, scales={name: scrambled(call) for name, call in outlet.scales.items()})
+        adapter = own(model, schema)
+        return replace(adapter, scales={name: scrambled(call) for name, call in adapter.scales.items()})
 
     monkeypatch.setattr(predictor, "outlet_of", mutating)
     before = copy.deepcopy(table)

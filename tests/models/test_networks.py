@@ -47,7 +47,7 @@ def test_a_sigmoid_at_the_end_is_recognised():
     found = tx.TExplainer(model, X, scale="probability")
     np.testing.assert_allclose(found(X[:5]).predictions, p[:5])
     explainer = tx.TExplainer(model, X)
-    assert explainer.predictor.scale == "margin" and explainer.engine.name == "autodiff"
+    assert explainer.predictor.scale == "log-odds" and explainer.engine.name == "autodiff"
     np.testing.assert_allclose(explainer(X[:5]).predictions, logit(p[:5]), rtol=1e-6)
     far = explainer(1e4 * X[:5])  # where the probability itself is 0 or 1
     assert np.all(np.isfinite(np.asarray(far.predictions)))

@@ -90,14 +90,14 @@ def test_two_labels_of_a_ridge_classifier_are_no_binary_problem():
     np.testing.assert_allclose(explainer(X[:4]).predictions, model.decision_function(X[:4]))
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 def test_two_labels_of_catboost_are_no_binary_problem(scale):
     catboost = pytest.importorskip("catboost")
     quiet = {"iterations": 4, "verbose": False, "allow_writing_files": False}
     model = catboost.CatBoostClassifier(loss_function="MultiLogloss", **quiet).fit(X, LABELS)
     explainer = tx.TExplainer(model, X, scale=scale)
     assert explainer.predictor.task == "multilabel" and explainer.engine.name == "tree"
-    ask = {"probability": "Probability", "margin": "RawFormulaVal"}[scale]
+    ask = {"probability": "Probability", "log-odds": "RawFormulaVal"}[scale]
     np.testing.assert_allclose(
         explainer(X[:4]).predictions, model.predict(X[:4], prediction_type=ask), rtol=1e-6
     )

@@ -50,7 +50,7 @@ def test_sklearn_binary_multiclass_regression_multioutput():
     binary = LogisticRegression().fit(X2, Y2)
     check(binary, X2, binary.predict_proba(X2), scale="probability")
     z = binary.decision_function(X2)
-    check(binary, X2, np.column_stack([-z, z]), scale="margin")
+    check(binary, X2, np.column_stack([-z, z]), scale="log-odds")
     multi = LogisticRegression(max_iter=500).fit(X3, Y3)
     check(multi, X3, multi.predict_proba(X3), scale="probability")
     check(multi, X3, multi.decision_function(X3), scale="raw")
@@ -62,9 +62,9 @@ def test_sklearn_binary_multiclass_regression_multioutput():
 
 def test_sklearn_without_probabilities_or_decision_function():
     svm = LinearSVC().fit(X2, Y2)
-    assert predictor_of(svm, X2)[0].scale == "margin"
+    assert predictor_of(svm, X2)[0].scale == "log-odds"
     forest = RandomForestClassifier(10, random_state=0).fit(X2, Y2)
-    predictor, rows = predictor_of(forest, X2, scale="margin")
+    predictor, rows = predictor_of(forest, X2, scale="log-odds")
     assert np.all(np.isfinite(predictor(rows)))  # probabilities of exactly 0 and 1 are held off infinity
     labels = RandomForestClassifier(10, random_state=0).fit(X2, np.column_stack([Y2, 1 - Y2]))
     predictor, rows = predictor_of(labels, X2)
@@ -115,7 +115,7 @@ def test_xgboost_both_interfaces():
     predictor = check(model, X2, model.predict_proba(X2), scale="probability")
     assert predictor.kind == "xgboost" and predictor.dtype == np.float32
     z = model.predict(X2, output_margin=True)
-    check(model, X2, np.column_stack([-z, z]), scale="margin")
+    check(model, X2, np.column_stack([-z, z]), scale="log-odds")
     booster = model.get_booster()
     check(booster, X2, both(booster.predict(xgb.DMatrix(X2))), scale="probability")
     multi = xgb.XGBClassifier(n_estimators=20, max_depth=3).fit(X3, Y3)
@@ -138,7 +138,7 @@ def test_lightgbm_both_interfaces():
     model = lgb.LGBMClassifier(**quiet).fit(X2, Y2)
     check(model, X2, model.predict_proba(X2), scale="probability")
     z = model.predict(X2, raw_score=True)
-    check(model, X2, np.column_stack([-z, z]), scale="margin")
+    check(model, X2, np.column_stack([-z, z]), scale="log-odds")
     check(model.booster_, X2, model.predict_proba(X2), scale="probability")
     multi = lgb.LGBMClassifier(**quiet).fit(X3, Y3)
     check(multi, X3, multi.predict_proba(X3), scale="probability")
@@ -159,7 +159,7 @@ def test_catboost():
     model = CatBoostClassifier(**quiet).fit(X2, Y2)
     check(model, X2, model.predict_proba(X2), scale="probability")
     z = model.predict(X2, prediction_type="RawFormulaVal")
-    check(model, X2, np.column_stack([-z, z]), scale="margin")
+    check(model, X2, np.column_stack([-z, z]), scale="log-odds")
     multi = CatBoostClassifier(**quiet).fit(X3, Y3)
     check(multi, X3, multi.predict_proba(X3), scale="probability")
     regressor = CatBoostRegressor(**quiet).fit(XR, YR)

@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
 import texplainer as tx
-from texplainer.readings.table import READINGS
+from texplainer.attributions.table import ATTRIBUTIONS
 
 random = np.random.default_rng(0)
 X = random.normal(size=(200, 6))
@@ -52,7 +52,7 @@ def mlp() -> Any:
     return MLPClassifier((30, 20), max_iter=60, random_state=0).fit(X, y)
 
 
-#: models that predict a row without regard to the others: the same bits, whatever the reading and the engine
+#: models that predict a row without regard to the others: the same bits, whatever the attribution and the engine
 EXACT: dict[str, Callable[[], Any]] = {
     "function of each row": lambda: lambda table: np.tanh(table).sum(axis=1),
     "forest": lambda: RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y),
@@ -85,7 +85,7 @@ def every_way(model: Any, **settings: Any) -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("attribution", READINGS)
+@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
 @pytest.mark.parametrize("engine", ["auto", "finite-difference"])
 @pytest.mark.parametrize("name", EXACT)
 def test_the_same_bits_in_any_company(name: str, engine: str, attribution: str) -> None:
@@ -96,7 +96,7 @@ def test_the_same_bits_in_any_company(name: str, engine: str, attribution: str) 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("attribution", ["local", "shares", "effect"])
+@pytest.mark.parametrize("attribution", ["slope", "shapley", "variation"])
 @pytest.mark.parametrize("name", CLOSE)
 def test_differences_have_the_stated_size(name: str, attribution: str) -> None:
     together, others = every_way(made(name), attribution=attribution)
@@ -118,7 +118,7 @@ def test_averaged_slopes_of_a_network_have_the_same_bits_in_any_company(hidden: 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CLOSE)
 def test_slopes_at_a_point_differ_within_their_bounds(name: str) -> None:
-    together, others = every_way(made(name), attribution="sensitivity", engine="finite-difference")
+    together, others = every_way(made(name), attribution="gradient", engine="finite-difference")
     for other in others:
         gap = np.abs(other.values - together.values[: len(other)])
         bound = other.arrays["error"] + together.arrays["error"][: len(other)]

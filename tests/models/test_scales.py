@@ -88,12 +88,12 @@ def predict(model, scale, rows=X):
 def test_the_margin_is_the_log_odds_of_the_probability(name, y):
     model = fitted({**OWN, **NONE}[name], y)
     p = np.asarray(model.predict_proba(X))
-    margin = predict(model, "margin")[1]
+    margin = predict(model, "log-odds")[1]
     inside = (p > 1e-6) & (p < 1 - 1e-6)
     np.testing.assert_allclose(expit(margin), p, atol=2e-6)
     np.testing.assert_allclose(margin[inside], logit(p[inside]), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(predict(model, "probability")[1], p, atol=1e-6)
-    assert adapt(model, *_learnt()).scale == ("margin" if name in OWN else "probability")
+    assert adapt(model, *_learnt()).scale == ("log-odds" if name in OWN else "probability")
 
 
 def _learnt():
@@ -104,12 +104,12 @@ def _learnt():
 def test_a_network_keeps_its_log_odds_where_its_probability_is_saturated():
     model = fitted(OWN["mlp"], Y2)
     far = 60 * X
-    p, z = model.predict_proba(far)[:, 1], predict(model, "margin", far)[1][:, 1]
+    p, z = model.predict_proba(far)[:, 1], predict(model, "log-odds", far)[1][:, 1]
     assert p.min() < 1e-18 and p.max() == 1.0
     small = (p > 0) & (p < 1e-3)
     np.testing.assert_allclose(z[small], np.log(p[small]) - np.log1p(-p[small]), rtol=1e-9)
     assert np.all(np.isfinite(z)) and z.max() > 37  # 1 - p would be 0 there
-    np.testing.assert_array_equal(predict(model, "margin", far)[1].sum(axis=1), 0.0)
+    np.testing.assert_array_equal(predict(model, "log-odds", far)[1].sum(axis=1), 0.0)
 
 
 def test_log_odds_of_scores_far_apart():
@@ -135,5 +135,5 @@ def test_raw_are_the_models_own_scores():
 def test_decisions_without_probabilities_are_the_margin():
     model = RidgeClassifier().fit(X, Y3)
     predictor, margin = predict(model, "auto")
-    assert predictor.scale == "margin"
+    assert predictor.scale == "log-odds"
     np.testing.assert_allclose(margin, model.decision_function(X))

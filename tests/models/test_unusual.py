@@ -77,7 +77,7 @@ def onnx_session(*inputs, width="FLOAT"):
 
 
 def test_onnx_in_half_precision():
-    explainer = tx.TExplainer(onnx_session("x", width="FLOAT16"), X, attribution="sensitivity")
+    explainer = tx.TExplainer(onnx_session("x", width="FLOAT16"), X, attribution="gradient")
     found = explainer(X[:6])
     assert explainer.predictor.unit == np.finfo(np.float16).eps / 2
     slopes = (1 - np.tanh(X[:6] @ WEIGHTS[:, :1]) ** 2) * WEIGHTS[:, 0]

@@ -185,10 +185,10 @@ def wide(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
 def test_the_wide_evaluation_writes_one_page_per_question(wide: Path) -> None:
     for name in WIDE:
         assert json.loads((wide / f"{name}.json").read_text())["hash"]
-    for page, reading in (("slopes", "local"), ("shares", "shares"), ("effects", "effect")):
+    for page, spec in (("slopes", "slope"), ("shares", "shapley"), ("effects", "variation")):
         text = wide.with_name(f"{page}.md").read_text()
         assert "has the lowest average rank" in text.split("\n\n")[1]  # what is best, in the first lines
-        assert f"T-Explainer {reading} costs" in text and "critical difference" in text
+        assert f"T-Explainer {spec} costs" in text and "critical difference" in text
         for figure in ("critical_0", "cost", "stability"):
             assert (wide / f"{page}_{figure}.svg").is_file() and f"{page}_{figure}.svg" in text
         assert wide.with_name(f"{page}.html").read_text().count("<svg") >= 3

@@ -184,17 +184,17 @@ def test_paper_figures_are_read_cell_by_cell() -> None:
 
 
 def test_grid_puts_the_papers_figures_beside_the_papers_method() -> None:
-    numbers = {"T-Explainer local": 1.5, PRINTED: 3.0, AUTHORS: 4.0, "constant": 0.0}
+    numbers = {"T-Explainer slope": 1.5, PRINTED: 3.0, AUTHORS: 4.0, "constant": 0.0}
     grid = tables.grids(handmade("3hnn_20ft", numbers))[0]
     lines = {line.explainer: line for line in grid.lines}
     labels = [column.label for column in grid.columns]
     clipped, skipped = labels.index("RIS mean"), labels.index("RIS mean, zeros skipped")
     assert lines[PRINTED].paper[clipped] == 26.2 and lines[PRINTED].paper[skipped] is None
     assert lines[AUTHORS].paper[clipped] is None and lines[AUTHORS].paper[skipped] == 26.2
-    assert set(lines["T-Explainer local"].paper) == {None}  # our own method is not the paper's
+    assert set(lines["T-Explainer slope"].paper) == {None}  # our own method is not the paper's
     header, body = tables.grid_cells(grid)
     assert header[:4] == ["Explainer", "answers", "RIS max ↓", "paper"]
-    assert body[0][:4] == ["T-Explainer local", "slope", "**1.5**", "–"]
+    assert body[0][:4] == ["T-Explainer slope", "slope", "**1.5**", "–"]
     control = next(row for row in body if row[0] == "*constant*")
     assert control[:4] == ["*constant*", "", "0", "–"]  # stable, not best
 
@@ -271,7 +271,7 @@ def test_the_papers_own_average_ranks() -> None:
 
 
 def test_the_papers_method_stands_beside_the_paper_and_ours_does_not() -> None:
-    made = handmade("3hnn_20ft", {PRINTED: 26.2, AUTHORS: 100.0, "T-Explainer local": 1.0})
+    made = handmade("3hnn_20ft", {PRINTED: 26.2, AUTHORS: 100.0, "T-Explainer slope": 1.0})
     assert ranks.beside_the_paper(made, ranks.RIS, "as printed")["T-Explainer"] == 26.2
     assert ranks.beside_the_paper(made, ranks.RIS_SKIPPED, "authors' set-up")["T-Explainer"] == 100.0
     assert set(ranks.beside_the_paper(made, ranks.RIS, "as printed")) == set(PAPER_ROWS)
@@ -324,17 +324,17 @@ def test_wins_and_losses_by_hand() -> None:
 
 
 def test_like_is_ranked_with_like_and_controls_never_compete() -> None:
-    made = [handmade(name, {"T-Explainer local": 2.0, "LIME continuous": 1.0, "constant": 0.0, "LIME": 0.5})
+    made = [handmade(name, {"T-Explainer slope": 2.0, "LIME continuous": 1.0, "constant": 0.0, "LIME": 0.5})
             for name in ("3hnn_20ft", "3hnn_4ft")]  # fmt: skip
     tests = ranks.question_tests(made, "slope")
     assert tests["RIS mean"].first == "LIME continuous"
-    assert not set(tests["RIS mean"].average) & {*CONTROL_LINES, "LIME", "T-Explainer shares"}
+    assert not set(tests["RIS mean"].average) & {*CONTROL_LINES, "LIME", "T-Explainer shapley"}
     assert "LIME" in ranks.question_tests(made, "effect")["RIS mean"].average  # effects meet all
     header, body = ranks.losses(made[:1])
     assert header[0] == "Reading"
-    slopes = [row for row in body if row[0] == "T-Explainer local" and row[2] == "RIS mean"]
+    slopes = [row for row in body if row[0] == "T-Explainer slope" and row[2] == "RIS mean"]
     assert slopes == [
-        ["T-Explainer local", "3hnn_20ft", "RIS mean", "2 of 10", "2", "LIME continuous", "1", "2.00"]
+        ["T-Explainer slope", "3hnn_20ft", "RIS mean", "2 of 10", "2", "LIME continuous", "1", "2.00"]
     ]
     _, cells = ranks.rank_table(tests)
     assert cells[-1][1] == "10, 2"  # explainers and tables are on the page
@@ -374,12 +374,12 @@ def test_seeds_are_averaged_before_blocks_are_compared() -> None:
     made = []
     for run, value in zip(wide_plan(["wine_forest"], WIDE_FULL), (1.0, 2.0, 6.0), strict=True):
         scores = {
-            (name, "local_rank/0.75"): np.full(3, value) for name in ("T-Explainer local", "LIME continuous")
+            (name, "local_rank/0.75"): np.full(3, value) for name in ("T-Explainer slope", "LIME continuous")
         }
         scores["TreeSHAP", "local_rank/0.75"] = np.full(3, 1.0)
         made.append(Result(run.name, scores, {"configuration": run.configuration, "skipped": {}}))
     found = blocks.question_blocks(made, blocks.LOCALITY, "slope")
-    assert found == {"wine, forest": {"T-Explainer local": 3.0, "LIME continuous": 3.0}}
+    assert found == {"wine, forest": {"T-Explainer slope": 3.0, "LIME continuous": 3.0}}
     assert blocks.question_blocks(made, blocks.LOCALITY, "share") == {"wine, forest": {"SHAP": 1.0}}
 
 
@@ -391,7 +391,7 @@ def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> Non
         handmade(name, {AUTHORS: 2.0, "LIME": 1.0}) for name in ("3hnn_20ft", "faith_3hnn_20ft", "xrfc_4ft")
     ]
     times = {
-        ("T-Explainer local", "seconds"): np.array([1.0, 2.0]),
+        ("T-Explainer slope", "seconds"): np.array([1.0, 2.0]),
         ("KernelSHAP", "seconds"): np.array([3.0, 8.0]),
     }
     clock = Result("running_time", times, {**handmade("running_time").record, "tasks": [1, 2]})

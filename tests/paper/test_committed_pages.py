@@ -54,36 +54,36 @@ def test_every_figure_of_the_readme_stands_on_the_page_it_names(name):
 #: page -> (words of the README with {} for each rank, then criterion and line of each)
 RANK_CLAIMS = {
     "slopes": (
-        ("first in locality (average rank {} of 5", ("Locality, r = 0.75", "T-Explainer local")),
-        ("less steady (RIS*, {}) than continuous LIME ({})", ("RIS*", "T-Explainer local"),
+        ("first in locality (average rank {} of 5", ("Locality, r = 0.75", "T-Explainer slope")),
+        ("less steady (RIS*, {}) than continuous LIME ({})", ("RIS*", "T-Explainer slope"),
          ("RIS*", "LIME continuous")),
         ("infidelity ({}) and in dependence on the background ({}) to the plain derivative ({} and {})",
-         ("Infidelity", "T-Explainer local"), ("Background", "T-Explainer local"),
-         ("Infidelity", "T-Explainer sensitivity"), ("Background", "T-Explainer sensitivity")),
+         ("Infidelity", "T-Explainer slope"), ("Background", "T-Explainer slope"),
+         ("Infidelity", "T-Explainer gradient"), ("Background", "T-Explainer gradient")),
     ),
     "shares": (
-        ("background's sample ({} of 3) and on seeds ({})", ("Background", "T-Explainer shares"),
-         ("Seed", "T-Explainer shares")),
-        ("separable from SHAP ({} to its {})", ("PGI mean", "T-Explainer shares"), ("PGI mean", "SHAP")),
-        ("steadier (RIS*, {} to {})", ("RIS*", "SHAP"), ("RIS*", "T-Explainer shares")),
+        ("background's sample ({} of 3) and on seeds ({})", ("Background", "T-Explainer shapley"),
+         ("Seed", "T-Explainer shapley")),
+        ("separable from SHAP ({} to its {})", ("PGI mean", "T-Explainer shapley"), ("PGI mean", "SHAP")),
+        ("steadier (RIS*, {} to {})", ("RIS*", "SHAP"), ("RIS*", "T-Explainer shapley")),
     ),
     "effects": (
-        ("first in PGI marginal ({} of 9)", ("PGI marginal", "T-Explainer effect")),
-        ("in PGI mean ({}), not separable", ("PGI mean", "T-Explainer effect")),
+        ("first in PGI marginal ({} of 9)", ("PGI marginal", "T-Explainer variation")),
+        ("in PGI mean ({}), not separable", ("PGI mean", "T-Explainer variation")),
     ),
 }  # fmt: skip
 #: criterion -> who is first, and whom it cannot be told from, as the README words it
 SEPARABLE = {
-    ("slopes", "Locality, r = 0.75"): ("T-Explainer local", set()),
+    ("slopes", "Locality, r = 0.75"): ("T-Explainer slope", set()),
     ("slopes", "RIS*"): ("LIME continuous", set()),
-    ("slopes", "Infidelity"): ("T-Explainer sensitivity", set()),
-    ("slopes", "Background"): ("T-Explainer sensitivity", set()),
-    ("shares", "Background"): ("T-Explainer shares", set()),
-    ("shares", "Seed"): ("T-Explainer shares", set()),
-    ("shares", "PGI mean"): ("SHAP", {"T-Explainer shares"}),
+    ("slopes", "Infidelity"): ("T-Explainer gradient", set()),
+    ("slopes", "Background"): ("T-Explainer gradient", set()),
+    ("shares", "Background"): ("T-Explainer shapley", set()),
+    ("shares", "Seed"): ("T-Explainer shapley", set()),
+    ("shares", "PGI mean"): ("SHAP", {"T-Explainer shapley"}),
     ("shares", "RIS*"): ("SHAP", set()),
-    ("effects", "PGI marginal"): ("T-Explainer effect", set()),
-    ("effects", "PGI mean"): ("T-Explainer effect", {"SHAP", "T-Explainer shares"}),
+    ("effects", "PGI marginal"): ("T-Explainer variation", set()),
+    ("effects", "PGI mean"): ("T-Explainer variation", {"SHAP", "T-Explainer shapley"}),
 }
 
 
@@ -109,9 +109,9 @@ def test_the_costs_of_the_readme_are_recomputed(wide_results):
         return f"{cost_of(runs, line)[1]:.4g}"
 
     readme = one_line(ROOT / "README.md")
-    networks = [milliseconds("network", line) for line in ("T-Explainer shares", "SHAP")]
+    networks = [milliseconds("network", line) for line in ("T-Explainer shapley", "SHAP")]
     assert "networks at {} ms of processor time a row to its {};".format(*networks) in readme
-    trees = [milliseconds("boosted", line) for line in ("SHAP", "TreeSHAP (path)", "T-Explainer shares")]
+    trees = [milliseconds("boosted", line) for line in ("SHAP", "TreeSHAP (path)", "T-Explainer shapley")]
     assert "TreeSHAP ({}, by paths {}, to {})".format(*trees) in readme
 
 

@@ -29,17 +29,17 @@ SCORES = {
 PICTURES = {
     "waterfall": lambda ax: plots.waterfall(made(features=30)[3], ax=ax),
     "waterfall_log_odds": lambda ax: plots.waterfall(
-        made(attribution="local", scale="margin", outputs=("1",))[0], ax=ax
+        made(attribution="slope", scale="log-odds", outputs=("1",))[0], ax=ax
     ),
     "force": lambda ax: plots.force(made()[0], ax=ax),
     "bar": lambda ax: plots.bar(made(features=500), ax=ax),
     "bar_local": lambda ax: plots.bar(made()[3], ax=ax),
     "bar_categories": lambda ax: plots.bar(categorical()[0], ax=ax),
-    "bar_effect": lambda ax: plots.bar(made(attribution="effect")[0], ax=ax),
+    "bar_effect": lambda ax: plots.bar(made(attribution="variation")[0], ax=ax),
     "bar_classes": lambda ax: plots.bar(made(outputs=tuple("abcdef")), ax=ax),
     "bar_cohorts": lambda ax: plots.bar(made().cohorts("age"), ax=ax),
     "dependence": lambda ax: plots.dependence(gated(), "a", ax=ax),
-    "dependence_local": lambda ax: plots.dependence(made(attribution="local"), "income", colour="age", ax=ax),
+    "dependence_local": lambda ax: plots.dependence(made(attribution="slope"), "income", colour="age", ax=ax),
     "dependence_category": lambda ax: plots.dependence(categorical(200), "colour", ax=ax),
     "beeswarm": lambda ax: plots.beeswarm(made(rows=300), ax=ax),
     "beeswarm_many": lambda ax: plots.beeswarm(made(rows=5000), ax=ax),
@@ -47,7 +47,7 @@ PICTURES = {
     "heatmap": lambda ax: plots.heatmap(made(rows=80), ax=ax),
     "interactions": lambda ax: plots.interactions(interacting(), ax=ax),
     "interactions_row": lambda ax: plots.interactions(interacting()[3], ax=ax),
-    "scatter": lambda ax: plots.scatter(made(attribution="sensitivity"), "income", ax=ax),
+    "scatter": lambda ax: plots.scatter(made(attribution="gradient"), "income", ax=ax),
     "decision": lambda ax: plots.decision(made(), ax=ax),
     "category_effects": lambda ax: plots.category_effects(categorical(), ax=ax),
     "category_effects_local": lambda ax: plots.category_effects(categorical()[0], ax=ax),

@@ -27,7 +27,7 @@ def linear(images):
 
 
 def explained(**options):
-    return tx.ImageExplainer(linear, segments=(2, 2), baseline=0.0, attribution="shares", **options)(IMAGES)
+    return tx.ImageExplainer(linear, segments=(2, 2), baseline=0.0, attribution="shapley", **options)(IMAGES)
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,7 @@ def test_waterfall_shows_what_the_sum_leaves_over():
     assert matplotlib.colors.same_color(ax.patches[-1].get_facecolor(), style.GREY)
 
 
-@pytest.mark.parametrize("attribution", ["local", "effect", "sensitivity"])
+@pytest.mark.parametrize("attribution", ["slope", "variation", "gradient"])
 @pytest.mark.parametrize("draw", [plots.waterfall, plots.force])
 def test_stacks_draw_shares_whatever_the_reading_and_say_so(draw, attribution):
     explanation = made(attribution=attribution)[0]
@@ -73,13 +73,13 @@ def test_stacks_draw_shares_whatever_the_reading_and_say_so(draw, attribution):
     words = " ".join(text.get_text() for text in ax.texts)
     assert f"f(x) = {style.amount(float(explanation.predictions), False)}" in words
     assert ax.get_title(loc="left") == "shares of this row"
-    with pytest.raises(InputError, match=r"no explainer to ask for 'shares'.*attribution='shares'"):
+    with pytest.raises(InputError, match=r"no explainer to ask for 'shapley'.*attribution='shapley'"):
         draw(loaded(explanation))
 
 
 @pytest.mark.parametrize("draw", [plots.waterfall, plots.force, plots.decision])
 def test_stacks_of_log_odds_have_a_second_axis_in_probability(draw):
-    subject = made(scale="margin", outputs=("1",))[0]
+    subject = made(scale="log-odds", outputs=("1",))[0]
     (top,) = draw(subject).child_axes
     for at, words in zip(top.get_xticks(), top.get_xticklabels(), strict=True):
         assert 100 / (1 + np.exp(-at)) == pytest.approx(float(words.get_text().rstrip("%")))
@@ -88,21 +88,21 @@ def test_stacks_of_log_odds_have_a_second_axis_in_probability(draw):
 
 
 def test_axes_say_what_the_values_mean():
-    words = plots.bar(made(attribution="local", scale="margin", outputs=("1",))[0]).get_xlabel()
-    assert " ".join(words.split()) == "change of the log-odds of class 1 for one spread more"
+    words = plots.bar(made(attribution="slope", scale="log-odds", outputs=("1",))[0]).get_xlabel()
+    assert " ".join(words.split()) == "change of the log-odds of class 1 for one SD more"
     ax = plots.bar(categorical()[0])
     lines = ax.get_xlabel().split("\n")
-    assert lines[0].startswith("change of output for one spread more")
+    assert lines[0].startswith("change of output for one SD more")
     assert any(line.startswith("◆: output with this level") for line in lines)
     assert {label.split(" = ")[0] for label in labels(ax)} == {"size", "◆ colour"}
-    assert "◆" not in plots.bar(categorical(attribution="shares")[0]).get_xlabel()
+    assert "◆" not in plots.bar(categorical(attribution="shapley")[0]).get_xlabel()
 
 
 def test_effects_are_sizes():
-    ax = plots.bar(made(attribution="effect")[0])
+    ax = plots.bar(made(attribution="variation")[0])
     assert {matplotlib.colors.to_hex(bar.get_facecolor()) for bar in ax.patches} == {style.AMOUNT.lower()}
     assert not any(text.get_text().startswith("+") for text in ax.texts)
-    assert plots.heatmap(made(attribution="effect")).images[0].get_clim()[0] == 0
+    assert plots.heatmap(made(attribution="variation")).images[0].get_clim()[0] == 0
 
 
 def test_categories_have_no_low_and_high():
@@ -133,7 +133,7 @@ def test_bars_are_hatched_on_a_kink_and_carry_their_error():
 
 def test_fragile_rows_say_why():
     ax = plots.waterfall(made()[3])
-    assert ax.get_title(loc="left") == "fragile: kink in 'age'"
+    assert ax.get_title(loc="left") == "unstable: kink in 'age'"
     assert plots.waterfall(made()[0]).get_title(loc="left") == ""
 
 
@@ -146,7 +146,7 @@ def test_global_bar_has_means_and_the_middle_half():
     (lines,) = [c for c in ax.collections if isinstance(c, LineCollection)]
     ends = np.array(lines.get_segments())[:, :, 0]
     np.testing.assert_allclose(ends.T, np.quantile(size[:, order], [0.25, 0.75], axis=0))
-    assert ax.get_title(loc="left") == "40 rows, 2 fragile"
+    assert ax.get_title(loc="left") == "40 rows, 2 unstable"
 
 
 @pytest.mark.parametrize("features", [13, 500])
@@ -162,7 +162,7 @@ def test_many_features_are_folded_without_loss(features):
 
 
 def test_values_that_do_not_add_up_are_not_summed():
-    explanation = made(features=30, attribution="local")
+    explanation = made(features=30, attribution="slope")
     for draw, subject in (
         (plots.bar, explanation[0]),
         (plots.bar, explanation),
@@ -201,7 +201,7 @@ def test_beeswarm_dots_stand_at_their_values():
         offsets = np.asarray(collection.get_offsets())
         np.testing.assert_allclose(np.sort(offsets[:, 0]), np.sort(explanation.values[:, feature]))
         assert np.all(np.abs(offsets[:, 1] - (len(order) - 1 - line)) < 0.5)
-        assert np.sum(np.asarray(collection.get_linewidths()) > 0) == 2  # the fragile rows' rims
+        assert np.sum(np.asarray(collection.get_linewidths()) > 0) == 2  # the unstable rows' rims
 
 
 def test_beeswarm_thins_100_000_rows_the_same_way_every_time():
@@ -227,11 +227,11 @@ def test_heatmap_sorts_rows_by_prediction_and_marks_fragile_ones():
     order = np.argsort(explanation.predictions, kind="stable")
     features = np.argsort(-np.abs(explanation.values).mean(axis=0), kind="stable")
     np.testing.assert_allclose(ax.images[0].get_array(), explanation.values[order][:, features].T)
-    (marks,) = [line for line in ax.lines if line.get_gid() == "fragile"]
+    (marks,) = [line for line in ax.lines if line.get_gid() == "unstable"]
     np.testing.assert_array_equal(marks.get_xdata(), np.nonzero(np.isin(order, [3, 23]))[0])
 
 
-@pytest.mark.parametrize(("attribution", "name"), [("local", "predictions"), ("sensitivity", "predictions")])
+@pytest.mark.parametrize(("attribution", "name"), [("slope", "predictions"), ("gradient", "predictions")])
 def test_scatter_draws_the_slope_through_each_point(attribution, name):
     explanation = made(attribution=attribution)
     ax = plots.scatter(explanation, "income")
@@ -268,7 +268,7 @@ def test_the_interaction_found_may_be_a_category_and_none_is_found_by_chance():
 
 
 def test_dependence_of_slopes_and_of_a_category():
-    explanation = made(attribution="local")
+    explanation = made(attribution="slope")
     (lines,) = [c for c in plots.dependence(explanation, "income").collections if c.get_gid() == "slopes"]
     ends = np.array(lines.get_segments())
     np.testing.assert_allclose(np.diff(ends[:, :, 1])[:, 0] / np.diff(ends[:, :, 0])[:, 0], -0.5)

@@ -24,7 +24,7 @@ def line(monkeypatch):
 @pytest.fixture
 def evaluation():
     X = np.random.default_rng(0).normal(size=(40, 3))
-    explain = tx.TExplainer(lambda rows: rows @ [1.0, -3.0, 2.0], X, attribution="sensitivity")
+    explain = tx.TExplainer(lambda rows: rows @ [1.0, -3.0, 2.0], X, attribution="gradient")
     return tx.evaluate({"ours": explain}, X[:5], metrics=["largest"])
 
 

@@ -17,14 +17,14 @@ from texplainer.models.libraries import LIBRARIES
 FILE = '''
 import json
 import numpy as np
-from texplainer.models.libraries.library import Library, ModelFile, Outlet
+from texplainer.models.libraries.library import Library, ModelFile, ModelAdapter
 
 def outlet(model, schema):
     """Its classifiers tell the log-odds of "yes"."""
     margin = lambda table: np.column_stack([-model.odds(table), model.odds(table)])
     probability = lambda table: 1 / (1 + np.exp(-margin(table)))
-    scales = {"margin": margin, "probability": probability}
-    return Outlet("abacus", "classification", scales, "margin", ("no", "yes"), {"no": 0, "yes": 1})
+    scales = {"log-odds": margin, "probability": probability}
+    return ModelAdapter("abacus", "classification", scales, "log-odds", ("no", "yes"), {"no": 0, "yes": 1})
 
 def read(path, threads):
     import abacus
@@ -65,7 +65,7 @@ def line(add_file, monkeypatch):
 
 
 def test_a_model_of_a_new_library_is_explained_with_its_categories():
-    explainer = tx.TExplainer(Reckoner(), TABLE, scale="margin", attribution="sensitivity")
+    explainer = tx.TExplainer(Reckoner(), TABLE, scale="log-odds", attribution="gradient")
     explanation = explainer(TABLE[:6])
     assert explainer.predictor.kind == "abacus"
     assert explanation.output_names == ("yes",)
@@ -83,7 +83,7 @@ def test_its_files_are_read_by_the_command_line(job, command, capsys):
     TABLE.assign(note=1.0).to_csv("data.csv", index=False)  # one column more than the model names
     (job / "model.beads").write_text('{"slope": 3.0}')
     for out in ("result.npz", "shards/"):
-        words = ("--scale", "margin", "--attribution", "sensitivity", "-o", out)
+        words = ("--scale", "log-odds", "--attribution", "gradient", "-o", out)
         assert command("explain", "model.beads", "data.csv", *words) == 0
     found = tx.Explanation.load("result.npz")
     assert found.feature_names == ("size", "colour")

@@ -47,7 +47,7 @@ def line(add_file, monkeypatch):
 
 
 def test_an_ensemble_of_a_new_library_is_differentiated_exactly():
-    explanation = tx.TExplainer(Stumps(), X, attribution="sensitivity")(X[:10])
+    explanation = tx.TExplainer(Stumps(), X, attribution="gradient")(X[:10])
     assert explanation.engine == "tree"
     assert (explanation.values[:, 2] == 0).all()  # the third stump says nothing
     assert (explanation.values[:, :2] >= 0).all() and explanation.values[:, 1].max() > 0

@@ -1,4 +1,4 @@
-"""A reading: one file in readings/, one row in READINGS; a category is among the columns."""
+"""An attribution: one file in attributions/, one row in ATTRIBUTIONS; a category is among the columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pandas as pd
 import pytest
 
 import texplainer as tx
+from texplainer.attributions.attribution import Attribution
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.categories import swaps
-from texplainer.readings.reading import Reading
-from texplainer.readings.table import READINGS
 
 FILE = '''
 import numpy as np
-from texplainer.readings.reading import Found
+from texplainer.attributions.attribution import AttributionResult
 
 def tenfold(place):
     """Ten times the derivative, and no doubt about it."""
     gradient = place.engine.gradient(place.rows)
     values = 10 * gradient.values
     still = np.zeros((len(values), values.shape[2]))
-    return Found(values, 10 * gradient.error, still, gradient.evaluations, gradient.values)
+    return AttributionResult(values, 10 * gradient.error, still, gradient.evaluations, gradient.values)
 '''
 MODEL = """
 import numpy as np
@@ -41,8 +41,8 @@ def score(table):
 
 @pytest.fixture(autouse=True)
 def row(add_file, monkeypatch):
-    module = import_module(add_file("texplainer.readings", "tenfold", FILE))
-    reading = Reading(
+    module = import_module(add_file("texplainer.attributions", "tenfold", FILE))
+    spec = Attribution(
         question="And ten times that?",
         compute=module.tenfold,
         unit="slope",
@@ -53,9 +53,9 @@ def row(add_file, monkeypatch):
         feature_unit="ten units more",
         level_unit="this level, tenfold",
         category=lambda swap: 10 * swaps.against_average(swap),
-        beside="local",
+        beside="slope",
     )
-    monkeypatch.setitem(READINGS, "tenfold", reading)
+    monkeypatch.setitem(ATTRIBUTIONS, "tenfold", spec)
 
 
 @pytest.fixture
@@ -79,12 +79,12 @@ def test_another_reading_is_asked_of_the_same_explainer():
 
 
 def test_it_is_evaluated_in_its_own_unit(explanation):
-    explainers = {name: tx.TExplainer(score, TABLE, attribution=name) for name in ("tenfold", "sensitivity")}
+    explainers = {name: tx.TExplainer(score, TABLE, attribution=name) for name in ("tenfold", "gradient")}
     found = tx.evaluate(explainers, TABLE[:6], metrics=["pgi", "complexity"])
     for metric in ("pgi", "complexity"):
         scores = found.per_row(metric)
         assert np.isfinite(scores["tenfold"]).all()
-        np.testing.assert_allclose(scores["tenfold"], scores["sensitivity"])  # ten times it ranks the same
+        np.testing.assert_allclose(scores["tenfold"], scores["gradient"])  # ten times it ranks the same
 
 
 def test_it_is_drawn_with_its_words_and_stacked_as_shares(explanation):
@@ -95,7 +95,7 @@ def test_it_is_drawn_with_its_words_and_stacked_as_shares(explanation):
 def test_it_is_reported(explanation, tmp_path):
     page = explanation.report(tmp_path / "page.html").read_text()
     assert '"name":"tenfold"' in page and "And ten times that?" in page
-    assert '"name":"local"' in page  # the one its row wants beside it
+    assert '"name":"slope"' in page  # the one its row wants beside it
 
 
 def test_the_command_line_knows_it(command, tmp_path, monkeypatch, capsys):

@@ -49,7 +49,7 @@ def line(add_file):
 
 
 def test_a_new_engine_is_chosen_where_it_fits_and_named():
-    explanation = tx.TExplainer(Linear(), X, attribution="sensitivity")(X[:4])
+    explanation = tx.TExplainer(Linear(), X, attribution="gradient")(X[:4])
     assert explanation.engine == "told"
     assert explanation.values == pytest.approx(np.tile(Linear.slope, (4, 1)))
 

@@ -1,4 +1,4 @@
-"""A rival: one file in rivals/, one line in RIVALS."""
+"""Another explainer: one file in explainers/, one line in EXPLAINERS."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.rivals import RIVALS
+from texplainer.explainers import EXPLAINERS
 
 FILE = '''
 import numpy as np
-from texplainer.rivals.rival import Rival, task_of
+from texplainer.explainers.base import OtherExplainer, task_of
 
 def distance(model, background, **choice):
     """Explain a row by its distance from the background's mean."""
     task = task_of(model, background, **choice)
-    return Rival("distance", task, lambda rows: (rows - task.background.mean, np.ones(len(rows))))
+    return OtherExplainer("distance", task, lambda rows: (rows - task.background.mean, np.ones(len(rows))))
 '''
 
 
 @pytest.fixture(autouse=True)
 def line(add_file, monkeypatch):
     monkeypatch.setitem(
-        RIVALS, "distance", import_module(add_file("texplainer.rivals", "from_mean", FILE)).distance
+        EXPLAINERS, "distance", import_module(add_file("texplainer.explainers", "from_mean", FILE)).distance
     )
 
 
 def test_a_new_rival_explains_and_is_evaluated():
     X = np.random.default_rng(0).normal(size=(40, 3))
     model = lambda rows: rows @ [1.0, -3.0, 2.0]  # noqa: E731
-    explanation = tx.rivals.distance(model, X)(X[:5])
+    explanation = tx.explainers.distance(model, X)(X[:5])
     assert explanation.values == pytest.approx(X[:5] - X.mean(axis=0))
     assert tx.plots.bar(explanation[0]).patches
-    found = tx.evaluate(tx.rivals.suite(model, X, ["distance"]), X[:5], metrics=["pgi"])
+    found = tx.evaluate(tx.explainers.suite(model, X, ["distance"]), X[:5], metrics=["pgi"])
     assert np.isfinite(found.per_row("pgi")["distance"]).all()
 
 

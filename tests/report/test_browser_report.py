@@ -39,9 +39,9 @@ def opened(browser, tmp_path):
     assert page.run("window.hacked") is None
 
 
-def bars(page, holder, reading=0):
-    """The bars of the charts of one kind: of the first reading, or of the one beside it."""
-    script = f"[...document.querySelectorAll('{holder}')[{reading}].querySelectorAll('.bar')].map(b => [Number(b.dataset.value), b.getBoundingClientRect().width])"
+def bars(page, holder, spec=0):
+    """The bars of the charts of one kind: of the first attribution, or of the one beside it."""
+    script = f"[...document.querySelectorAll('{holder}')[{spec}].querySelectorAll('.bar')].map(b => [Number(b.dataset.value), b.getBoundingClientRect().width])"
     return np.array(page.run(script))
 
 
@@ -59,7 +59,7 @@ def test_hovering_a_bar_shows_its_value(opened):
     page, explanation, _ = opened
     page.hover(".row .bar-row")
     words = page.until("document.querySelector('#tip.shown') && document.querySelector('#tip').textContent")
-    row = explanation.sibling("local")[..., "yes"][0]
+    row = explanation.with_attribution("slope")[..., "yes"][0]
     strongest = int(np.argmax(np.abs(row.values)))
     assert words.startswith(explanation.feature_names[strongest]) and "slope" in words
 
@@ -83,7 +83,7 @@ def test_rows_are_filtered_by_word_and_by_value(opened):
             f.dispatchEvent(new Event('input')); return {ROWS}.map(r => Number(r.cells[0].textContent)); }})()"""
         return page.run(script)
 
-    assert matching("fragile") == [3, 23]
+    assert matching("unstable") == [3, 23]
     assert matching("income > 0.5") == np.nonzero(explanation.data[:, 1] > 0.5)[0].tolist()
     assert matching("no such thing") == []
     assert len(matching("")) == 40
@@ -93,7 +93,7 @@ def test_picking_a_row_and_an_output_redraws_the_waterfall(opened):
     page, explanation, _ = opened
     page.run(f"{ROWS}[3].click()")
     chips = page.run("document.querySelector('.row').parentNode.querySelector('.chip').textContent")
-    assert chips == "fragile, wobble 32%: kink in 'age'"
+    assert chips == "unstable, relative change 32%: kink in 'age'"
     np.testing.assert_allclose(
         bars(page, ".row", 1)[:, 0], sorted(explanation.values[3, :, 0], key=abs, reverse=True), rtol=1e-5
     )
@@ -144,7 +144,7 @@ def test_it_fits_a_phone(opened):
 def test_text_columns_and_undefined_rows_are_shown(browser, tmp_path):
     broken = made(rows=4)
     broken.arrays["values"][1] = np.nan
-    broken.arrays["verdict"][:] = ["stable", "undefined", "stable", "stable"]
+    broken.arrays["stability"][:] = ["stable", "undefined", "stable", "stable"]
     page = browser.page()
     path = report.write({"text": categorical(), "broken": broken}, tmp_path / "r.html")
     page.open(path.as_uri(), "document.querySelectorAll('svg.chart').length >= 4")

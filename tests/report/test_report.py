@@ -38,21 +38,23 @@ def test_the_page_holds_the_explanation(tmp_path):
     page = path.read_text(encoding="utf-8")
     assert "<title>A title &amp; more</title>" in page
     (part,) = content(page)["parts"]
-    local, shares = part["readings"]
+    local, shares = part["attributions"]
     np.testing.assert_allclose(unpacked(shares["values"])[:, :, 0], explanation.values, rtol=1e-6)
-    sibling = explanation.sibling("local")
-    np.testing.assert_allclose(unpacked(local["values"])[:, :, 0], sibling.values, rtol=1e-6)
-    np.testing.assert_allclose(unpacked(local["errors"])[:, :, 0], 0.1 * np.abs(sibling.values), rtol=1e-6)
+    with_attribution = explanation.with_attribution("slope")
+    np.testing.assert_allclose(unpacked(local["values"])[:, :, 0], with_attribution.values, rtol=1e-6)
+    np.testing.assert_allclose(
+        unpacked(local["errors"])[:, :, 0], 0.1 * np.abs(with_attribution.values), rtol=1e-6
+    )
     assert [local["question"], shares["question"]] == [
         "What does the model react to, here?",
         "Where does this prediction come from?",
     ]
-    assert local["axis"] == ["change of yes for one spread more"] and not local["adds_up"]
-    np.testing.assert_allclose(unpacked(local["wobble"])[:4], [0.02, 0.02, 0.02, 0.32], rtol=1e-6)
+    assert local["axis"] == ["change of yes for one SD more"] and not local["adds_up"]
+    np.testing.assert_allclose(unpacked(local["relative_change"])[:4], [0.02, 0.02, 0.02, 0.32], rtol=1e-6)
     np.testing.assert_allclose(unpacked(part["predictions"])[:, 0], explanation.predictions, rtol=1e-6)
     np.testing.assert_allclose(unpacked(part["data"][1]), explanation.data[:, 1], rtol=1e-6)
     assert part["features"] == list(explanation.feature_names)
-    assert shares["verdicts"] == {"stable": 38, "fragile": 2, "undefined": 0}
+    assert shares["stability_labels"] == {"stable": 38, "unstable": 2, "undefined": 0}
     mean = np.abs(explanation.values).mean(axis=0)
     np.testing.assert_allclose(np.array(shares["importance"]["mean"])[:, 0], mean)
     facts = dict(part["facts"])
@@ -61,23 +63,21 @@ def test_the_page_holds_the_explanation(tmp_path):
 
 
 def test_a_loaded_explanation_shows_what_it_has_and_how_to_get_the_other():
-    (part,) = content(report.page(loaded(made(attribution="local"))))["parts"]
-    assert [reading["name"] for reading in part["readings"]] == ["local"]
-    assert "explainer(X, attribution='shares')" in part["missing"]
+    (part,) = content(report.page(loaded(made(attribution="slope"))))["parts"]
+    assert [spec["name"] for spec in part["attributions"]] == ["slope"]
+    assert "explainer(X, attribution='shapley')" in part["missing"]
 
 
 def test_the_script_knows_no_reading_by_name():
     for package, names in (("texplainer.report", report.SCRIPTS), ("texplainer.app", ("app.js",))):
         for name in names:
-            words = re.findall(
-                r"""["'`](local|shares|effect|sensitivity)["'`]""", report.asset(name, package)
-            )
+            words = re.findall(r"""["'`](slope|shapley|variation)["'`]""", report.asset(name, package))
             assert words == [], name
 
 
 def test_categories_are_told_apart():
     (part,) = content(report.page(categorical()))["parts"]
-    (local,) = part["readings"]
+    (local,) = part["attributions"]
     assert local["levels"] == [False, True] and local["level_axis"][0].startswith("output with this level")
     assert part["categorical"] == [False, True]
 
@@ -95,7 +95,7 @@ def test_more_is_thinned_evenly_and_says_so():
     kept = np.array(part["kept"])
     assert len(page.encode()) < 2_000_000 and part["rows"] == 6000
     assert kept[0] == 0 and kept[-1] == 5999 and np.ptp(np.diff(kept)) <= 1
-    shares = part["readings"][1]
+    shares = part["attributions"][1]
     np.testing.assert_allclose(unpacked(shares["values"]), explanation.values[kept], rtol=1e-6)
     mean = np.abs(explanation.values).mean(axis=0)  # of all rows
     np.testing.assert_allclose(shares["importance"]["mean"], mean)
@@ -124,7 +124,7 @@ def test_text_columns_missing_cells_and_nan_values_are_held():
     broken.arrays["values"][1] = np.nan
     broken.arrays["predictions"][1] = np.nan
     assert np.isnan(
-        unpacked(content(report.page(loaded(broken)))["parts"][0]["readings"][0]["values"])[1]
+        unpacked(content(report.page(loaded(broken)))["parts"][0]["attributions"][0]["values"])[1]
     ).all()
 
 
@@ -164,19 +164,19 @@ def test_fingerprints_of_model_and_data_are_shown():
 def test_notebooks_show_a_table_without_scripts():
     html = made(names=(EVIL, *"bcdef"))._repr_html_()
     assert "<table>" in html and "<script" not in html and "Explanation of 40 rows" in html
-    assert "positive" in html and "positive" not in made(attribution="effect")._repr_html_()
+    assert "positive" in html and "positive" not in made(attribution="variation")._repr_html_()
     html = notebook.evaluation(evaluation())
     assert "<script" not in html and "RIS max ↓" in html and html.count("<b>") == 2
 
 
 def test_a_notebook_shows_one_row_with_cells_values_and_error_bars():
-    row = made(attribution="local", scale="margin", outputs=("1",))[3]
+    row = made(attribution="slope", scale="log-odds", outputs=("1",))[3]
     html = row._repr_html_()
     assert f"log-odds of class 1 = {float(row.predictions):.4g} (probability" in html
-    assert "What does the model react to, here?" in html and "fragile, wobble 32.0%: kink" in html
+    assert "What does the model react to, here?" in html and "unstable, relative change 32.0%: kink" in html
     assert f"{row.data[0]:.6g}" in html and ">+1<" in html and "± 0.1" in html and "<script" not in html
     assert "this level" in categorical()[0]._repr_html_()
-    assert ">+" not in made(attribution="effect")[0]._repr_html_()
+    assert ">+" not in made(attribution="variation")[0]._repr_html_()
 
 
 @pytest.mark.parametrize("draw", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])
@@ -215,7 +215,7 @@ def test_images_are_shown_as_pictures(pictures, tmp_path):
     path = pictures.report(tmp_path / "images.html")
     (part,) = content(path.read_text(encoding="utf-8"))["parts"]
     assert part["kind"] == "images" and part["rows"] == 3 and part["kept"] == [0, 1, 2]
-    assert [reading["name"] for reading in part["readings"]] == ["local", "shares"]
+    assert [spec["name"] for spec in part["attributions"]] == ["slope", "shapley"]
     assert all(len(shown) == 2 for shown in part["images"])
     address = part["images"][0][0]["picture"]
     assert base64.b64decode(address.partition("base64,")[2])[:4] == b"\x89PNG"
@@ -230,4 +230,4 @@ def test_many_images_are_thinned(pictures, monkeypatch):
     monkeypatch.setattr(images, "MOST", 2)
     part = images.payload(replace(pictures, live=None))
     assert part["kept"] == [0, 2] and len(part["images"]) == 2
-    assert "attribution='shares'" in part["missing"] and len(part["images"][0]) == 1
+    assert "attribution='shapley'" in part["missing"] and len(part["images"][0]) == 1

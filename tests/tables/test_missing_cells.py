@@ -87,11 +87,11 @@ def test_a_level_outside_a_category_dtype_concerns_its_row_alone(ordered):
     rows = table.head(4).assign(colour=pd.Categorical(["red", "pink", "blue", "grey"]))
     with pytest.warns(UndefinedRowsWarning, match="pink"):
         strict = tx.TExplainer(encoded("error").fit(table, TARGET), table)(rows)
-    assert strict.diagnostics.verdict.tolist().count("undefined") == 1
-    assert strict.diagnostics.verdict[1] == "undefined"
+    assert strict.diagnostics.stability.tolist().count("undefined") == 1
+    assert strict.diagnostics.stability[1] == "undefined"
     model = encoded("ignore").fit(table, TARGET)
     mild = tx.TExplainer(model, table, scale="probability")(rows)
-    assert "undefined" not in mild.diagnostics.verdict
+    assert "undefined" not in mild.diagnostics.stability
     np.testing.assert_allclose(mild.predictions, model.predict_proba(rows)[:, 1])
     assert mild.data[:, 2].tolist() == ["red", "pink", "blue", "grey"]
 
@@ -131,13 +131,13 @@ def test_missing_texts_have_neighbours_and_lime_explains_them():
     model = encoded("ignore").fit(table, TARGET)
     rows = table[GAPS].head(3)
     found = tx.evaluate(
-        {"ours": tx.TExplainer(model, table), "lime": tx.rivals.lime(model, table, samples=200)},
+        {"ours": tx.TExplainer(model, table), "lime": tx.explainers.lime(model, table, samples=200)},
         rows,
         metrics=["RIS"],
         controls=(),
     )
     assert not found.notes or "neighbours" not in " ".join(map(str, found.notes))
-    lime = tx.rivals.lime(model, table, samples=200)(rows)
+    lime = tx.explainers.lime(model, table, samples=200)(rows)
     assert np.isfinite(lime.values).all()
     assert np.abs(lime.values[:, 0]).min() > 0
 

@@ -15,7 +15,7 @@ import texplainer as tx
 
 ROWS = 4
 POINTS = 256
-KERNEL = 0.45  # the spread of the kernel that trees are averaged with, for a width of 1
+KERNEL = 0.45  # the SD of the kernel that trees are averaged with, for a width of 1
 
 
 def head(table, rows=ROWS):
@@ -43,7 +43,7 @@ def own_predictions(explainer, rows):
         if predictor.kind == "xgboost" and type(model).__name__ == "Booster":
             table = import_module("xgboost").DMatrix(table)
         return None if ask is None else np.asarray(ask(table)).reshape(ROWS, -1)
-    if hasattr(model, "predict_proba") and predictor.scale in ("probability", "margin"):
+    if hasattr(model, "predict_proba") and predictor.scale in ("probability", "log-odds"):
         found = model.predict_proba(table)
         if isinstance(found, list):
             found = np.hstack([p[:, 1:] for p in found])
@@ -108,12 +108,12 @@ def test_every_animal(name, tmp_path):
     own = own_predictions(explainer, rows)
     if own is not None and not animal.returned:
         found = np.asarray(explanation.predictions).reshape(ROWS, -1)
-        found = expit(found) if explanation.scale == "margin" else found
+        found = expit(found) if explanation.scale == "log-odds" else found
         np.testing.assert_allclose(found, own, rtol=1e-5, atol=1e-5)
     numeric = explainer.schema.numeric
     if not animal.coarse:
         assert_alike(explanation.arrays["values"][:, numeric], coarse_slopes(explainer, rows))
-    shares = explainer(head(table), attribution="shares")
+    shares = explainer(head(table), attribution="shapley")
     total = np.asarray(shares.values).sum(axis=1) + np.asarray(shares.base_values)
     size = 1 + np.abs(np.asarray(shares.predictions)).max()
     np.testing.assert_allclose(total, shares.predictions, atol=0.05 * size)
@@ -141,5 +141,5 @@ def test_most_linear_models_and_trees_leave_a_constant_column_alone():
 def test_a_feature_no_model_uses_gets_nothing():
     function = lambda t: t[:, 0] * t[:, 1]  # noqa: E731
     table = np.random.default_rng(0).normal(size=(50, 3))
-    for attribution in ("local", "shares", "effect", "sensitivity"):
+    for attribution in ("slope", "shapley", "variation", "gradient"):
         assert np.all(tx.TExplainer(function, table, attribution=attribution)(table[:5]).values[:, 2] == 0)

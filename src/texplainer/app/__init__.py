@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
+from texplainer.attributions.table import ATTRIBUTIONS, attribution_of
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
 from texplainer.images.image_explainer import ImageExplainer
-from texplainer.readings.table import READINGS, reading_of
 from texplainer.types import Explain
 
 try:
@@ -122,23 +122,23 @@ def serve(
 
 def _others(model: Any, background: Any, options: Mapping[str, Any]) -> dict[str, Callable[[], Explain]]:
     """T-Explainer's other attributions, and SHAP and LIME where they are installed."""
-    own = reading_of(options.get("attribution", "auto"), options.get("step", "auto"))
+    own = attribution_of(options.get("attribution", "auto"), options.get("step", "auto"))
     found: dict[str, Callable[[], Explain]] = {}
-    for attribution in READINGS:
+    for attribution in ATTRIBUTIONS:
         if attribution != own:
             made = {**options, "attribution": attribution}
             found[f"T-Explainer, {attribution}"] = lambda made=made: TExplainer(model, background, **made)
     for name, label in (("shap", "SHAP"), ("lime", "LIME")):
         if find_spec(name) is not None:
-            found[label] = lambda name=name: _rival(name, model, background, options)
+            found[label] = lambda name=name: _other(name, model, background, options)
     return found
 
 
-def _rival(name: str, model: Any, background: Any, options: Mapping[str, Any]) -> Explain:
-    from texplainer import rivals
+def _other(name: str, model: Any, background: Any, options: Mapping[str, Any]) -> Explain:
+    from texplainer import explainers
 
     choice = {key: options[key] for key in ("output", "scale") if key in options}
     try:
-        return rivals.RIVALS[name](model, background, **choice)
-    except Exception as error:  # a rival that does not fit is a message, not a broken page
+        return explainers.EXPLAINERS[name](model, background, **choice)
+    except Exception as error:  # another explainer that does not fit is a message, not a broken page
         raise InputError(f"{name} cannot explain this model: {error}") from error

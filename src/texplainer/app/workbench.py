@@ -1,7 +1,7 @@
 """What the explorer computes: plain questions in, plain answers out, no web in sight.
 
 A row is a mapping from feature to cell, as a person types it. Every explainer has a lock of its own,
-so that tabs may ask at once while no model or rival is entered twice.
+so that tabs may ask at once while no model or other explainer is entered twice.
 """
 
 from __future__ import annotations
@@ -94,13 +94,11 @@ class Workbench:
         return _plain([self._ask(str(name), point)])
 
     def stability(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """How far the attributions move when every number moves by a small share of its spread."""
+        """How far the attributions move when every number moves by a small share of its SD."""
         point, _ = self._point(question.get("cells"))
         share = _number(question.get("share", 0.05), "the size of the changes")
         if not 0 < share <= 1:
-            raise InputError(
-                f"the size of the changes is {share:g}; expected more than 0 and at most 1 spread."
-            )
+            raise InputError(f"the size of the changes is {share:g}; expected more than 0 and at most 1 SD.")
         near = self._neighbours(point[0], share)
         values = self._ask(MAIN, np.concatenate([point, near])).arrays["values"]
         own, others = values[0], values[1:]
@@ -138,17 +136,17 @@ class Workbench:
             if name not in self._built:
                 self._built[name] = self.explainer if name == MAIN else self.others[name]()
             with warnings.catch_warnings(), _threads(len(rows)):
-                warnings.simplefilter("ignore")  # an undefined row says so in its verdict
+                warnings.simplefilter("ignore")  # an undefined row says so in its stability
                 return self._built[name](self.explainer.schema.write(rows))
 
     def _pair(self, rows: Array) -> list[Explanation]:
-        """The explainer's own reading of some rows, and the one that is shown beside it."""
+        """The explainer's own attribution of some rows, and the one that is shown beside it."""
         found = self._ask(MAIN, rows)
         with self._locks[MAIN], _threads(len(rows)):
             return explanations.with_sibling(found)
 
     def _anchor(self, index: int) -> list[Explanation]:
-        """The readings of one of the rows, kept while it is being moved."""
+        """The attributions of one of the rows, kept while it is being moved."""
         found = self._anchors.get(index)
         if found is None:
             if len(self._anchors) >= ANCHORS:
@@ -159,7 +157,7 @@ class Workbench:
     def _surrogate(self, index: int, point: Array) -> list[float | None] | None:
         """f(x) + sum of slopes times moves, from the row x to the point; categories by their swap effects.
 
-        None where no reading has slopes.
+        None where no attribution has slopes.
         """
         row = self.rows[index : index + 1]
         steep = [one for one in self._anchor(index) if np.isfinite(one.arrays["gradient"]).any()]
@@ -257,25 +255,25 @@ def _model_name(model: Any) -> str:
 
 
 def _plain(found: list[Explanation]) -> dict[str, Any]:
-    """The first row of one or more readings of the same rows, as lists."""
+    """The first row of one or more attributions of the same rows, as lists."""
     first = found[0]
     return {
         "features": list(first.feature_names),
         "predictions": explanations.finite(first.arrays["predictions"][0]),
-        "readings": [_reading(one) for one in found],
+        "attributions": [_attribution(one) for one in found],
         **explanations.quantities(first),
     }
 
 
-def _reading(explanation: Explanation) -> dict[str, Any]:
-    """The first row of one reading: its words, its numbers, its doubts."""
+def _attribution(explanation: Explanation) -> dict[str, Any]:
+    """The first row of one attribution: its words, its numbers, its doubts."""
     arrays = explanation.arrays
-    names = [name for name in ("values", "gradient", "error", "flags", "wobble") if name in arrays]
+    names = [name for name in ("values", "gradient", "error", "flags", "relative_change") if name in arrays]
     base = np.broadcast_to(arrays["base_values"], arrays["predictions"].shape)[0]
-    return explanations.reading_words(explanation) | {
+    return explanations.attribution_words(explanation) | {
         **{name: explanations.finite(arrays[name][0]) for name in names},
         "base": explanations.finite(base),
-        "verdict": str(arrays["verdict"][0]) if "verdict" in arrays else "",
+        "stability": str(arrays["stability"][0]) if "stability" in arrays else "",
         "reason": str(arrays["reason"][0]) if "reason" in arrays else "",
     }
 

@@ -1,1 +1,1 @@
-"""From slopes and predictions to the numbers people read, one question a reading."""
+"""From slopes and predictions to the numbers people read, one question an attribution."""

@@ -1,4 +1,4 @@
-"""What a reading is: a question, what is needed to answer it, and what an answer holds."""
+"""What an attribution is: a question, what is needed to answer it, and what an answer holds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from texplainer.types import Array
 
 
 @dataclass(frozen=True)
-class Place:
-    """All a reading may use: some rows, f there, and where they came from."""
+class ExplainContext:
+    """All an attribution may use: some rows, f there, and where they came from."""
 
     rows: Array  # (rows, features)
     predictions: Array  # (rows, outputs)
@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Found:
+class AttributionResult:
     """An answer, with its error and its cost.
 
     Attributes
@@ -36,28 +36,28 @@ class Found:
         (rows, features, outputs).
     error
         Same shape, in the unit of the values: a bound on what engine, integration and formula may be off.
-    wobble
+    relative_change
         (rows, outputs), the expected relative change of the values had every number of the row been
-        measured 5% of its spread differently; NaN where unknown.
+        measured 5% of its SD differently; NaN where unknown.
     evaluations
         (rows,), model evaluations spent on each row.
     gradient
-        (rows, features, outputs), the slopes of the local model; None where the reading has none.
+        (rows, features, outputs), the slopes of the local model; None where the attribution has none.
     arrays
         Further arrays, rows first (step, flags, Algorithm 1's trace, a tree's certificate).
     """
 
     values: Array
     error: Array
-    wobble: Array
+    relative_change: Array
     evaluations: np.ndarray
     gradient: Array | None = None
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One row of the table: everything anybody needs to know of a reading.
+class Attribution:
+    """One row of the table: everything anybody needs to know of an attribution.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Reading:
     compute
         The function from a place to values.
     unit
-        "spread" (output for one spread more), "slope" (output per unit of the feature) or "share"
+        "sd" (output for one SD more), "slope" (output per unit of the feature) or "share"
         (output on the way from the background to x).
     signed
         Whether the sign means something; unsigned values are sizes.
@@ -77,18 +77,18 @@ class Reading:
     feature_unit, level_unit
         The same in three words, for `explanation.units`.
     category
-        The value of a categorical feature, from what its levels would do; None where the reading
+        The value of a categorical feature, from what its levels would do; None where the attribution
         itself takes categories along.
     neighbourhood
         Whether it reads slopes averaged over a neighbourhood, so that its width matters.
     beside
-        The reading a report shows with it.
+        The attribution a report shows with it.
     how
         How it asks the model, by engine, where it reads no slopes at the row: its part of `why`.
     """
 
     question: str
-    compute: Callable[[Place], Found]
+    compute: Callable[[ExplainContext], AttributionResult]
     unit: str
     signed: bool
     adds_up: bool
@@ -98,7 +98,7 @@ class Reading:
     level_unit: str
     category: Callable[[Swap], Array] | None
     neighbourhood: bool = False
-    beside: str = "shares"
+    beside: str = "shapley"
     how: Callable[[Engine], str] | None = None
 
     def why(self, engine: Engine) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.replaced import noise_floor, replaced
 from texplainer.categories.detect import features_of
 from texplainer.categories.swaps import Feature
-from texplainer.readings.reading import Place
-from texplainer.readings.replaced import noise_floor, replaced
 from texplainer.types import Array
 
 TRIAL_ROWS = 32  # at which a black box's linear part is measured; exact slopes at four times as many
@@ -49,32 +49,32 @@ class LinearPart:
         return np.nan_to_num(rows - self.mean)  # a missing cell is no way from the mean
 
 
-def linear_part(place: Place) -> LinearPart:
+def linear_part(context: ExplainContext) -> LinearPart:
     """Measure the linear part of a place's model over its background."""
-    background, schema = place.background, place.predictor.schema
-    slopes = np.where(schema.numeric[:, None], _slopes(place), 0.0)  # (trials, features, outputs)
+    background, schema = context.background, context.predictor.schema
+    slopes = np.where(schema.numeric[:, None], _slopes(context), 0.0)  # (trials, features, outputs)
     levels = []
     for feature in features_of(schema, background.rows, schema.names):
-        effects = _level_effects(place, feature)
+        effects = _level_effects(context, feature)
         levels.append((feature, effects.mean(axis=0), effects.std(axis=0)))
     return LinearPart(background.mean, slopes.mean(axis=0), slopes.std(axis=0), tuple(levels))
 
 
-def _sample(place: Place, count: int) -> Array:
-    rows = place.background.rows
+def _sample(context: ExplainContext, count: int) -> Array:
+    rows = context.background.rows
     count = min(count, len(rows))
     return rows[(np.arange(count) * len(rows)) // count]
 
 
-def _slopes(place: Place) -> Array:
+def _slopes(context: ExplainContext) -> Array:
     """Slopes at some background rows, (trials, features, outputs)."""
-    if place.engine.exact:
-        return np.nan_to_num(place.engine.gradient(_sample(place, 4 * TRIAL_ROWS)).values)
-    rows = _sample(place, TRIAL_ROWS)
-    columns = np.flatnonzero(place.predictor.schema.numeric)
+    if context.engine.exact:
+        return np.nan_to_num(context.engine.gradient(_sample(context, 4 * TRIAL_ROWS)).values)
+    rows = _sample(context, TRIAL_ROWS)
+    columns = np.flatnonzero(context.predictor.schema.numeric)
     others = np.roll(rows, len(rows) // 2, axis=0)[:, columns]  # each gets the cell of a row far from it
     move = np.nan_to_num(others - rows[:, columns])  # (trials, columns)
-    delta = _replacements(place, rows, columns, np.where(move == 0, rows[:, columns], others))
+    delta = _replacements(context, rows, columns, np.where(move == 0, rows[:, columns], others))
     # weighed so that their mean is the least-squares slope: sum(delta move) / sum(move²)
     length = np.maximum((move**2).mean(axis=0), np.finfo(float).tiny)
     slopes = np.zeros((*rows.shape, delta.shape[-1]))
@@ -82,25 +82,25 @@ def _slopes(place: Place) -> Array:
     return slopes
 
 
-def _level_effects(place: Place, feature: Feature) -> Array:
+def _level_effects(context: ExplainContext, feature: Feature) -> Array:
     """F with every level - f at some background rows, (trials, levels, outputs)."""
-    rows = _sample(place, TRIAL_ROWS)
+    rows = _sample(context, TRIAL_ROWS)
     cells = np.broadcast_to(feature.codes, (len(rows), len(feature.codes)))
-    effects = _replacements(place, rows, np.full(len(feature.codes), feature.column), cells)
+    effects = _replacements(context, rows, np.full(len(feature.codes), feature.column), cells)
     return effects - np.einsum("tlo,l->to", effects, feature.frequencies)[:, None, :]
 
 
-def _replacements(place: Place, rows: Array, columns: np.ndarray, cells: Array) -> Array:
+def _replacements(context: ExplainContext, rows: Array, columns: np.ndarray, cells: Array) -> Array:
     """f(row with a cell of a column) - f(row), (rows, columns, outputs)."""
-    f0 = place.predictor(rows)
+    f0 = context.predictor(rows)
     count = len(columns)
     found = replaced(
-        place.predictor,
+        context.predictor,
         rows,
         np.repeat(np.arange(len(rows)), count),
         np.tile(columns, len(rows)),
         cells.reshape(-1),
     ).reshape(len(rows), count, -1)
     delta = found - f0[:, None, :]
-    delta[np.abs(delta) <= noise_floor(place.predictor, f0, place.background.output_spread)[:, None, :]] = 0.0
+    delta[np.abs(delta) <= noise_floor(context.predictor, f0, context.background.output_sd)[:, None, :]] = 0.0
     return delta

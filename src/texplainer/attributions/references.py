@@ -25,7 +25,7 @@ class References:
 
 def references_of(background: Background) -> References:
     """The references of every column, made once."""
-    return background.once("references", lambda: _references(background.rows))
+    return background.cached("references", lambda: _references(background.rows))
 
 
 def _references(rows: Array) -> References:

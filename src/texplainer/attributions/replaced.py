@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from texplainer.attributions.attribution import ExplainContext
 from texplainer.models.predictor import Predictor
-from texplainer.readings.reading import Place
 from texplainer.types import Array
 
 
@@ -26,19 +26,21 @@ def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndar
     return out
 
 
-def gains(place: Place, row: np.ndarray, column: np.ndarray, values: Array) -> tuple[Array, int]:
+def replacement_effects(
+    context: ExplainContext, row: np.ndarray, column: np.ndarray, values: Array
+) -> tuple[Array, int]:
     """What f gains with each of the column's `values` (values, features) in some cells, and the predictions.
 
     The gains are (cells, values, outputs), the predictions those of one cell: none where the engine can tell.
     """
-    if place.engine.replaced is not None:
-        return place.engine.replaced(place.rows, row, column, values), 0
+    if context.engine.replaced is not None:
+        return context.engine.replaced(context.rows, row, column, values), 0
     count = len(values)
     cells = values[:, column].T.reshape(-1)
-    there = replaced(place.predictor, place.rows, np.repeat(row, count), np.repeat(column, count), cells)
-    return there.reshape(len(row), count, -1) - place.predictions[row][:, None, :], count
+    there = replaced(context.predictor, context.rows, np.repeat(row, count), np.repeat(column, count), cells)
+    return there.reshape(len(row), count, -1) - context.predictions[row][:, None, :], count
 
 
-def noise_floor(predictor: Predictor, predictions: Array, output_spread: Array) -> Array:
+def noise_floor(predictor: Predictor, predictions: Array, output_sd: Array) -> Array:
     """What a difference of two predictions may be by rounding alone, (rows, outputs)."""
-    return 8 * predictor.unit * (np.abs(predictions) + output_spread)
+    return 8 * predictor.unit * (np.abs(predictions) + output_sd)

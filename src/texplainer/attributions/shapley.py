@@ -24,36 +24,39 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import t as student
 
+from texplainer.attributions import pairs, walks
+from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.replaced import noise_floor
+from texplainer.attributions.stability import expected_change, moved
+from texplainer.attributions.starts import BackgroundSample, PathContributions, starts_of
 from texplainer.gradients.engine import Engine
-from texplainer.readings import pairs, walks
-from texplainer.readings.reading import Found, Place
-from texplainer.readings.replaced import noise_floor
-from texplainer.readings.starts import Starts, Ways, starts_of
-from texplainer.readings.wobble import expected_change, moved
 from texplainer.types import Array
 
 LINES = 128  # as many as make them depend on the background's sample no more than SHAP with 100 rows
-TRIED = {True: 1, False: 4}  # groups of starts by which the wobble is judged, where ways are exact and not
+TRIED = {
+    True: 1,
+    False: 4,
+}  # groups of starts by which the relative change is judged, where ways are exact and not
 COVER = 0.997  # of Student's distribution on either side: what the error bars are to cover
 
 #: how contributions are found: (place, starts) -> Ways
-Find = Callable[[Place, Starts], Ways]
+Find = Callable[[ExplainContext, BackgroundSample], PathContributions]
 
 
-def shares(place: Place) -> Found:
+def shapley(context: ExplainContext) -> AttributionResult:
     """Mean contributions on the ways from the background to x, with the scatter between groups of ways."""
-    place = replace(place, engine=place.engine.at_point)  # the way itself is averaged over
-    find, count = _find(place)
-    starts = place.background.once(("starts", count), lambda: starts_of(place, count))
-    ways = find(place, starts)
+    context = replace(context, engine=context.engine.at_point)  # the way itself is averaged over
+    find, count = _find(context)
+    starts = context.background.cached(("starts", count), lambda: starts_of(context, count))
+    ways = find(context, starts)
     values = ways.groups.sum(axis=1) + ways.correction + starts.centre
-    error = np.hypot(np.hypot(_scatter(ways, starts), _put_right(ways)), starts.slack)
+    error = np.hypot(np.hypot(_scatter(ways, starts), _correction_error(ways)), starts.slack)
     if ways.exact and starts.whole:  # every way of the whole background, each exact: nothing was sampled
         error = np.zeros_like(error)
-    floor = noise_floor(place.predictor, place.predictions, place.background.output_spread)
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error += np.where(values == 0, 0.0, floor[:, None, :])
-    wobble, spent = _wobble(place, find, starts, ways)
-    return Found(values, error, wobble, np.full(len(values), ways.evaluations + spent))
+    relative_change, spent = _relative_change(context, find, starts, ways)
+    return AttributionResult(values, error, relative_change, np.full(len(values), ways.evaluations + spent))
 
 
 def way_of_shares(engine: Engine) -> str:
@@ -69,24 +72,24 @@ def _has_pairs(engine: Engine) -> bool:
     return engine.exact and engine.name != "tree"
 
 
-def _find(place: Place) -> tuple[Find, int]:
+def _find(context: ExplainContext) -> tuple[Find, int]:
     """How contributions are found with this engine, and from how many rows."""
-    if place.engine.lines is not None:
+    if context.engine.lines is not None:
         return _lines, LINES
-    if _has_pairs(place.engine):
+    if _has_pairs(context.engine):
         return pairs.contributions, pairs.PAIRS
     return walks.contributions, walks.WALKS
 
 
-def _lines(place: Place, starts: Starts) -> Ways:
+def _lines(context: ExplainContext, starts: BackgroundSample) -> PathContributions:
     """Straight lines through trees, cut exactly where they cross a threshold."""
-    assert place.engine.lines is not None
-    found = place.engine.lines(starts.rows, starts.weights, starts.groups, place.rows)
-    stepped = bool(place.predictor.schema.levels) or bool(np.isnan(starts.rows).any())
-    return Ways(found, exact=not stepped)
+    assert context.engine.lines is not None
+    found = context.engine.lines(starts.rows, starts.weights, starts.groups, context.rows)
+    stepped = bool(context.predictor.schema.levels) or bool(np.isnan(starts.rows).any())
+    return PathContributions(found, exact=not stepped)
 
 
-def _scatter(ways: Ways, starts: Starts) -> Array:
+def _scatter(ways: PathContributions, starts: BackgroundSample) -> Array:
     """Standard error of the mean over groups of ways, widened to a bound."""
     count = int(starts.groups.max()) + 1
     total = np.bincount(starts.groups, starts.weights, count)  # (groups,)
@@ -107,7 +110,7 @@ def _scatter(ways: Ways, starts: Starts) -> Array:
     return student.ppf(COVER, count - 2) * deviation / np.sqrt(count)
 
 
-def _put_right(ways: Ways) -> Array:
+def _correction_error(ways: PathContributions) -> Array:
     """What the tilt of the weights put right is as uncertain as it is large, in a feature and in its row.
 
     Without it the bars of log-odds of a class against the rest covered nine tenths of the true shares.
@@ -117,7 +120,9 @@ def _put_right(ways: Ways) -> Array:
     return np.where(size > 0, size + typical, 0.0)
 
 
-def _wobble(place: Place, find: Find, starts: Starts, ways: Ways) -> tuple[Array, int | np.ndarray]:
+def _relative_change(
+    context: ExplainContext, find: Find, starts: BackgroundSample, ways: PathContributions
+) -> tuple[Array, int | np.ndarray]:
     """How much the shares change under small moves, by some of the ways."""
     tried = TRIED[ways.exact]
     few = starts.some(tried)
@@ -125,9 +130,9 @@ def _wobble(place: Place, find: Find, starts: Starts, ways: Ways) -> tuple[Array
     scale = few.weights.sum()
     changes: list[Array] = []
     spent: int | np.ndarray = 0
-    for rows in moved(place):
-        there = find(replace(place, rows=rows, predictions=place.predictor(rows)), few)
+    for rows in moved(context):
+        there = find(replace(context, rows=rows, predictions=context.predictor(rows)), few)
         changes.append((there.groups.sum(axis=1) - here) / scale)
         spent += there.evaluations + 1
     size = np.sqrt(((ways.groups.sum(axis=1) + ways.correction + starts.centre) ** 2).sum(axis=1))
-    return expected_change(changes, size, place.background.output_spread), spent
+    return expected_change(changes, size, context.background.output_sd), spent

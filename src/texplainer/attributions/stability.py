@@ -1,8 +1,8 @@
-"""The wobble: how much other a row's values would be, had it been measured a little differently.
+"""The relative change: how much other a row's values would be, had it been measured a little differently.
 
 It is the expected relative change of its values, |values' - values| / |values| over the
-features, when every number of the row moves by 5% of its spread (a normal deviate of that size each).
-Slopes averaged over points tell it for nothing (`Gradient.change`); other readings are taken again at two
+features, when every number of the row moves by 5% of its SD (a normal deviate of that size each).
+Slopes averaged over points tell it for nothing (`Gradient.change`); other attributions are taken again at two
 moved rows.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from texplainer.readings.reading import Place
+from texplainer.attributions.attribution import ExplainContext
 from texplainer.types import Array
 
-SHIFT = 0.05  # of a spread
+SHIFT = 0.05  # of an SD
 MOVES = 2
-FLOOR = 0.01  # values below this share of the output's spread are as good as none
+FLOOR = 0.01  # values below this share of the output's SD are as good as none
 
 
 def directions(features: int) -> Array:
@@ -32,27 +32,27 @@ def directions(features: int) -> Array:
     return np.sqrt(2 / np.pi) * np.stack([first, np.where(number % 2 == 1, first, -first)])
 
 
-def moved(place: Place) -> list[Array]:
-    """The rows, moved by 5% of a spread each; a move that would leave the bounds goes the other way."""
-    step = np.where(place.predictor.schema.numeric, SHIFT * place.background.unit, 0.0)
+def moved(context: ExplainContext) -> list[Array]:
+    """The rows, moved by 5% of an SD each; a move that would leave the bounds goes the other way."""
+    step = np.where(context.predictor.schema.numeric, SHIFT * context.background.unit, 0.0)
     out = []
-    for z in directions(place.rows.shape[1]):
-        there = place.rows + step * z
-        if place.bounds is not None:
-            low, high = place.bounds
-            outside = (there < np.minimum(low, place.rows)) | (there > np.maximum(high, place.rows))
-            there = np.where(outside, place.rows - step * z, there)
+    for z in directions(context.rows.shape[1]):
+        there = context.rows + step * z
+        if context.bounds is not None:
+            low, high = context.bounds
+            outside = (there < np.minimum(low, context.rows)) | (there > np.maximum(high, context.rows))
+            there = np.where(outside, context.rows - step * z, there)
         out.append(there)
     return out
 
 
-def expected_change(changes: Sequence[Array], size: Array, output_spread: Array) -> Array:
+def expected_change(changes: Sequence[Array], size: Array, output_sd: Array) -> Array:
     """Root mean square over moves of |change|, (rows, features, outputs), over `size` (rows, outputs)."""
     squares = np.mean([(change**2).sum(axis=1) for change in changes], axis=0)
-    return relative(np.sqrt(squares), size, output_spread)
+    return relative(np.sqrt(squares), size, output_sd)
 
 
-def relative(change: Array, size: Array, output_spread: Array) -> Array:
-    """A change (rows, outputs) over the values' size, which is at least a trace of the spread."""
-    least = np.maximum(FLOOR * output_spread, np.finfo(float).tiny)
+def relative(change: Array, size: Array, output_sd: Array) -> Array:
+    """A change (rows, outputs) over the values' size, which is at least a trace of the SD."""
+    least = np.maximum(FLOOR * output_sd, np.finfo(float).tiny)
     return change / np.maximum(size, least)

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from texplainer.readings.linear_part import linear_part
-from texplainer.readings.reading import Place
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.linear_part import linear_part
 from texplainer.types import Array
 
 GROUPS = 16  # of starts, whose scatter tells the error of a mean
-ROUNDING = 1e-11  # of a spread: a scatter as small as this is none
+ROUNDING = 1e-11  # of an SD: a scatter as small as this is none
 
 
 @dataclass(frozen=True)
-class Starts:
+class BackgroundSample:
     """Background rows (starts, features) from which ways begin; their numbers, weights and groups (starts,).
 
     `predictions` is f there, (starts, outputs); `linear` the linear part of every feature there, less its
@@ -37,7 +37,7 @@ class Starts:
         """The weighted mean of the linear part, (features, outputs): what a few starts miss of the means."""
         return np.einsum("s,sfo->fo", self.weights, self.linear)
 
-    def some(self, groups: int) -> Starts:
+    def some(self, groups: int) -> BackgroundSample:
         """The first groups only, with their own weights."""
         kept = self.groups < groups
         names = ("rows", "number", "weights", "groups", "predictions", "linear")
@@ -45,7 +45,7 @@ class Starts:
 
 
 @dataclass(frozen=True)
-class Ways:
+class PathContributions:
     """Contributions of the ways from starts to rows, weighted.
 
     `groups` (rows, groups, features, outputs) are summed over the ways of every group; `correction` is what
@@ -59,32 +59,32 @@ class Ways:
     exact: bool = False
 
 
-def starts_of(place: Place, count: int) -> Starts:
+def starts_of(context: ExplainContext, count: int) -> BackgroundSample:
     """Rows spread evenly over the background; where there are fewer, each is taken several times."""
-    background, predictor = place.background, place.predictor
+    background, predictor = context.background, context.predictor
     total = len(background.rows)
     rows = background.rows[(np.arange(count) * total) // count]
     predictions = predictor(rows)
-    part = linear_part(place)
+    part = linear_part(context)
     linear = part.at(rows)
     weights = np.full(count, 1.0 / count)
     remainder = predictions - linear.sum(axis=1)
-    weights = calibrated(weights, remainder, background.base, background.output_spread)
+    weights = calibrated(weights, remainder, background.base, background.output_sd)
     number = np.arange(count)
     groups = number % min(GROUPS, count)
     slack = part.slack(rows, weights)
-    return Starts(rows, number, weights, groups, predictions, linear, slack, total <= count)
+    return BackgroundSample(rows, number, weights, groups, predictions, linear, slack, total <= count)
 
 
-def calibrated(weights: Array, values: Array, target: Array, spread: Array) -> Array:
+def calibrated(weights: Array, values: Array, target: Array, sd: Array) -> Array:
     """Tilt weights, as little as it takes, so that the weighted values have the mean `target`.
 
     w_i (1 + (v_i - mean) · a), with a from the weighted covariance of the values (rows, outputs): the
     calibration estimator of survey sampling (Deville & Saerndal 1992). Leading axes of `values` are batches.
-    What varies by less than the rounding of outputs of that `spread` does not count as varying.
+    What varies by less than the rounding of outputs of that `SD` does not count as varying.
     """
     size = np.abs(values).max(axis=-2, initial=0.0)  # (..., outputs)
-    unit = np.where(spread > 0, spread, np.where(size > 0, size, 1.0))  # one background row has no spread
+    unit = np.where(sd > 0, sd, np.where(size > 0, size, 1.0))  # one background row has no SD
     values, target = values / unit[..., None, :], target / unit
     mean = weights @ values
     away = values - mean[..., None, :]

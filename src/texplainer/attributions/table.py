@@ -1,36 +1,36 @@
-"""The readings: one question, one vector, one name.
+"""The attributions: one question, one vector, one name.
 
-To add one: a function from a `Place` to `Found` in a file of its own, and a row here. Explainer, command
-line, metrics, plots, report and explorer read the row.
+To add one: a function from an `ExplainContext` to an `AttributionResult` in a file of its own, and a row
+here. Explainer, command line, metrics, plots, report and explorer read the row.
 """
 
 from __future__ import annotations
 
+from texplainer.attributions.attribution import Attribution
+from texplainer.attributions.references import QUANTILES
+from texplainer.attributions.shapley import shapley, way_of_shares
+from texplainer.attributions.slope import gradient, slope
+from texplainer.attributions.variation import variation
 from texplainer.categories import swaps
 from texplainer.errors import InputError
-from texplainer.readings.effect import effect
-from texplainer.readings.reading import Reading
-from texplainer.readings.references import QUANTILES
-from texplainer.readings.shares import shares, way_of_shares
-from texplainer.readings.slopes import local, sensitivity
 
-READINGS: dict[str, Reading] = {
-    "local": Reading(
+ATTRIBUTIONS: dict[str, Attribution] = {
+    "slope": Attribution(
         question="What does the model react to, here?",
-        compute=local,
-        unit="spread",
+        compute=slope,
+        unit="sd",
         signed=True,
         adds_up=False,
-        axis="change of {what} for one spread more",
+        axis="change of {what} for one SD more",
         level_axis="{what} with this level, against the average level",
-        feature_unit="one spread more",
+        feature_unit="one SD more",
         level_unit="this level",
-        category=swaps.spread_or_average,
+        category=swaps.sd_or_average,
         neighbourhood=True,
     ),
-    "shares": Reading(
+    "shapley": Attribution(
         question="Where does this prediction come from?",
-        compute=shares,
+        compute=shapley,
         unit="share",
         signed=True,
         adds_up=True,
@@ -39,13 +39,13 @@ READINGS: dict[str, Reading] = {
         feature_unit="share of the prediction",
         level_unit="share of the prediction",
         category=None,
-        beside="local",
+        beside="slope",
         how=way_of_shares,
     ),
-    "effect": Reading(
+    "variation": Attribution(
         question="How much hangs on this feature's value?",
-        compute=effect,
-        unit="spread",
+        compute=variation,
+        unit="sd",
         signed=False,
         adds_up=False,
         axis="typical change of {what} under the feature's other values",
@@ -55,9 +55,9 @@ READINGS: dict[str, Reading] = {
         category=swaps.root_mean_square,
         how=lambda engine: f"predictions with {QUANTILES} quantiles of every column in its place",
     ),
-    "sensitivity": Reading(
+    "gradient": Attribution(
         question="What is the derivative at this point?",
-        compute=sensitivity,
+        compute=gradient,
         unit="slope",
         signed=True,
         adds_up=False,
@@ -70,23 +70,25 @@ READINGS: dict[str, Reading] = {
 }
 
 
-DEFAULT = "local"
-PAPER = "sensitivity"  # what a given step asks for: the paper's derivative
+DEFAULT = "slope"
+PAPER = "gradient"  # what a given step asks for: the paper's derivative
 
 
-def reading_of(name: object, step: object = "auto") -> str:
-    """Check the name of a reading; "auto" is the default, or the derivative where a step is given."""
+def attribution_of(name: object, step: object = "auto") -> str:
+    """Check the name of an attribution; "auto" is the default, or the derivative where a step is given."""
     if isinstance(name, str) and name == "auto":
         return DEFAULT if isinstance(step, str) and step == "auto" else PAPER
-    if not isinstance(name, str) or name not in READINGS:
-        raise InputError(f"attribution={name!r} is unknown; expected 'auto' or one of {', '.join(READINGS)}.")
+    if not isinstance(name, str) or name not in ATTRIBUTIONS:
+        raise InputError(
+            f"attribution={name!r} is unknown; expected 'auto' or one of {', '.join(ATTRIBUTIONS)}."
+        )
     return name
 
 
 # ------------------------------------------------------------------ words for people
 
 #: scale -> the explained quantity; other scales are the output itself
-_QUANTITIES = {"probability": "probability of {}", "margin": "log-odds of {}"}
+_QUANTITIES = {"probability": "probability of {}", "log-odds": "log-odds of {}"}
 
 
 def quantity(scale: str, output: str) -> str:
@@ -96,22 +98,22 @@ def quantity(scale: str, output: str) -> str:
 
 
 def axis_words(name: str, what: str, scale: str, *, level: bool = False) -> str:
-    """What a value of a reading means, of a number or of a category's level; `what` is the quantity."""
-    reading = READINGS.get(name)
-    words = f"{name} of {{what}}" if reading is None else reading.level_axis if level else reading.axis
+    """What a value of an attribution means, of a number or of a category's level; `what` is the quantity."""
+    spec = ATTRIBUTIONS.get(name)
+    words = f"{name} of {{what}}" if spec is None else spec.level_axis if level else spec.axis
     return words.replace("{what}", f"the {what}" if scale in _QUANTITIES else what)
 
 
 def shown_beside(name: str) -> str:
-    """The reading a report shows with another."""
-    return READINGS[name].beside if name in READINGS else Reading.beside
+    """The attribution a report shows with another."""
+    return ATTRIBUTIONS[name].beside if name in ATTRIBUTIONS else Attribution.beside
 
 
 def adds_up(name: str) -> bool:
     """Whether base value + values = f(x); a vector of unknown kind is taken at its word."""
-    return name not in READINGS or READINGS[name].adds_up
+    return name not in ATTRIBUTIONS or ATTRIBUTIONS[name].adds_up
 
 
 def signed(name: str) -> bool:
     """Whether the sign of a value means something."""
-    return name not in READINGS or READINGS[name].signed
+    return name not in ATTRIBUTIONS or ATTRIBUTIONS[name].signed

@@ -11,28 +11,28 @@ from functools import lru_cache
 
 import numpy as np
 
-from texplainer.readings.reading import Place
-from texplainer.readings.replaced import noise_floor
-from texplainer.readings.starts import Starts, Ways
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.replaced import noise_floor
+from texplainer.attributions.starts import BackgroundSample, PathContributions
 from texplainer.types import Array
 
 WALKS = 64
 GOLDEN = (5**0.5 - 1) / 2
 
 
-def contributions(place: Place, starts: Starts) -> Ways:
+def contributions(context: ExplainContext, starts: BackgroundSample) -> PathContributions:
     """One walk from every start to every row."""
-    rows, width = place.rows, place.rows.shape[1]
+    rows, width = context.rows, context.rows.shape[1]
     groups = int(starts.groups.max()) + 1
-    sums = np.zeros((len(rows), groups, width, len(place.predictor.outputs)))
-    floor = noise_floor(place.predictor, place.predictions, place.background.output_spread)
+    sums = np.zeros((len(rows), groups, width, len(context.predictor.outputs)))
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     for s, start in enumerate(starts.rows):
         place_of = walk_order(int(starts.number[s]), width)  # (features,): when each feature takes its step
-        for part in _parts(len(rows), width, place.predictor.piece(width)):
-            gains = _walk(place, start, rows[part], place_of)  # (rows, features, outputs)
-            gains[np.abs(gains) <= floor[part, None, :]] = 0.0
-            sums[part, starts.groups[s]] += starts.weights[s] * gains
-    return Ways(sums, evaluations=len(starts.rows) * (width + 1))
+        for part in _parts(len(rows), width, context.predictor.piece(width)):
+            replacement_effects = _walk(context, start, rows[part], place_of)  # (rows, features, outputs)
+            replacement_effects[np.abs(replacement_effects) <= floor[part, None, :]] = 0.0
+            sums[part, starts.groups[s]] += starts.weights[s] * replacement_effects
+    return PathContributions(sums, evaluations=len(starts.rows) * (width + 1))
 
 
 def walk_order(index: int, width: int) -> np.ndarray:
@@ -51,23 +51,23 @@ def _shuffled(stream: int, width: int) -> np.ndarray:
     return places
 
 
-def _walk(place: Place, start: Array, rows: Array, place_of: np.ndarray) -> Array:
+def _walk(context: ExplainContext, start: Array, rows: Array, place_of: np.ndarray) -> Array:
     """What every feature's step changes, (rows, features, outputs)."""
     width = rows.shape[1]
-    count, size = len(rows), place.predictor.piece(width)
-    gains = np.empty((count, width, len(place.predictor.outputs)))
+    count, size = len(rows), context.predictor.piece(width)
+    replacement_effects = np.empty((count, width, len(context.predictor.outputs)))
     last: Array | None = None
     span = max(1, size // count)  # steps in one call of the model
     for first in range(0, width + 1, span):
         steps = np.arange(first, min(first + span, width + 1))
         points = np.where(place_of < steps[:, None], rows[:, None, :], start)  # (rows, steps, features)
-        f = place.predictor(points.reshape(-1, width)).reshape(count, len(steps), -1)
+        f = context.predictor(points.reshape(-1, width)).reshape(count, len(steps), -1)
         if last is not None:
             f = np.concatenate([last, f], axis=1)
             steps = np.concatenate([[first - 1], steps])
-        gains[:, steps[:-1]] = np.diff(f, axis=1)
+        replacement_effects[:, steps[:-1]] = np.diff(f, axis=1)
         last = f[:, -1:]
-    return gains[:, place_of]
+    return replacement_effects[:, place_of]
 
 
 def _parts(count: int, width: int, size: int) -> list[slice]:

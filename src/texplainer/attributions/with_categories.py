@@ -1,4 +1,4 @@
-"""Categorical features beside the numeric ones of a reading: their values, error bars and wobble."""
+"""Categorical features beside the numeric ones of an attribution: their values, error bars and relative change."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.replaced import noise_floor
+from texplainer.attributions.stability import moved, relative
 from texplainer.categories.level_effects import Categories
 from texplainer.categories.swaps import Swap
-from texplainer.readings.reading import Found, Place
-from texplainer.readings.replaced import noise_floor
-from texplainer.readings.wobble import moved, relative
 from texplainer.types import Array
 
 
 def with_categories(
-    found: Found,
-    place: Place,
+    found: AttributionResult,
+    context: ExplainContext,
     categories: Categories,
     swaps: Sequence[Swap],
     formula: Callable[[Swap], Array],
     scale: Array,
-) -> Found:
+) -> AttributionResult:
     """The answer with every categorical feature's own value in place.
 
     `scale` (features,) makes values comparable in size. How much the categories' values change under a small
@@ -31,19 +31,19 @@ def with_categories(
     columns = [feature.column for feature in categories.features]
     values = categories.fill(found.values, swaps, formula)
     error = np.array(found.error, dtype=float)
-    floor = noise_floor(place.predictor, place.predictions, place.background.output_spread)
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error[:, columns] = np.where(values[:, columns] == 0, 0.0, floor[:, None, :])
-    spread = place.background.output_spread
+    sd = context.background.output_sd
     numeric = _size(found.values, scale)
-    change = found.wobble * numeric
+    change = found.relative_change * numeric
     cost = found.evaluations
-    if place.predictor.schema.numeric.any():
-        there = moved(place)[0]
-        other = categories.fill(values, categories.swaps(there, place.predictor(there)), formula)
+    if context.predictor.schema.numeric.any():
+        there = moved(context)[0]
+        other = categories.fill(values, categories.swaps(there, context.predictor(there)), formula)
         change = np.sqrt(change**2 + ((other - values)[:, columns] ** 2).sum(axis=1))
         cost = cost + categories.evaluations + 1
-    wobble = relative(change, _size(values, scale), spread)
-    return replace(found, values=values, error=error, wobble=wobble, evaluations=cost)
+    relative_change = relative(change, _size(values, scale), sd)
+    return replace(found, values=values, error=error, relative_change=relative_change, evaluations=cost)
 
 
 def _size(values: Array, scale: Array) -> Array:

@@ -1,1 +1,1 @@
-"""What is learnt from the background rows once: spreads, ranges, centres, the mean prediction."""
+"""What is learnt from the background rows once: SDs, ranges, centres, the mean prediction."""

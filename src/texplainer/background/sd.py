@@ -1,4 +1,4 @@
-"""What a background tells of each column: its spread, its range, whether it varies at all."""
+"""What a background tells of each column: its SD, its range, whether it varies at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROUNDING = 1e-9  # of the largest value: a column that varies less is constant
 DIGITS = 9  # of a column's range: values that agree to so many are one value
 
 
-def spread(background: Array) -> Array:
+def robust_sd(background: Array) -> Array:
     """Each feature's scale: its standard deviation with the tails drawn in, else the plain one, else 1.
 
     It changes little from one sample to another, also where a column holds few different values, as the
@@ -42,7 +42,7 @@ def _two_values(known: Array) -> bool:
 
 
 def varying_columns(background: Array) -> np.ndarray:
-    """Mask of the columns that have a spread; of one row, or copies of it, nothing is known: all have."""
+    """Mask of the columns that have an SD; of one row, or copies of it, nothing is known: all have."""
     varying = ~constant_columns(background)
     return varying if varying.any() else ~varying
 

@@ -1,4 +1,4 @@
-"""What is learnt from the background once: spread, centre, range, mean prediction."""
+"""What is learnt from the background once: SD, centre, range, mean prediction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.background.spread import constant_columns, data_bounds, spread, varying_columns
+from texplainer.background.sd import constant_columns, data_bounds, robust_sd, varying_columns
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.models.predictor import Predictor
 from texplainer.tables.schema import Schema
@@ -25,10 +25,10 @@ class Background:
     rows
         (background rows, features).
     sigma, mean
-        (features,), each feature's spread and mean (of codes, for a categorical one).
+        (features,), each feature's SD and mean (of codes, for a categorical one).
     unit
-        (features,), what "one spread more" is: sigma, and 0 for a column that never varies.
-    base, output_spread
+        (features,), what "one SD more" is: sigma, and 0 for a column that never varies.
+    base, output_sd
         (outputs,), phi_0: the mean prediction over the background; and its standard deviation.
     bounds
         The range perturbations stay in, or None.
@@ -39,11 +39,11 @@ class Background:
     unit: Array
     mean: Array
     base: Array
-    output_spread: Array
+    output_sd: Array
     bounds: tuple[Array, Array] | None
     _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` derives from this background, made at the first asking and kept for all rows."""
         if key not in self._derived:
             self._derived[key] = make()
@@ -63,7 +63,7 @@ def summarise(rows: Array, predictor: Predictor, bounds: tuple[Array, Array] | N
         )
     finite = np.ma.masked_invalid(rows)
     mean = np.asarray(finite.mean(axis=0).filled(np.nan), dtype=float)
-    sigma = spread(rows)
+    sigma = robust_sd(rows)
     unit = np.where(varying_columns(rows), sigma, 0.0)
     return Background(rows, sigma, unit, mean, predictions.mean(axis=0), predictions.std(axis=0), bounds)
 
@@ -79,7 +79,7 @@ def check(rows: Array, schema: Schema) -> None:
     if len(rows) == 1 or len(np.unique(rows, axis=0)) == 1:
         what = "one row" if len(rows) == 1 else f"{len(rows)} copies of one row"
         warnings.warn(
-            f"the background is {what}: spreads and ranges are unknown and taken as 1 and unbounded. "
+            f"the background is {what}: SDs and ranges are unknown and taken as 1 and unbounded. "
             "Pass some hundred rows of the training data.",
             BackgroundWarning,
             stacklevel=4,
@@ -89,7 +89,7 @@ def check(rows: Array, schema: Schema) -> None:
     if constant:
         warnings.warn(
             f"background columns {constant} are constant (first value "
-            f"{rows[0, schema.names.index(constant[0])]}): one spread more is nothing there, so their "
+            f"{rows[0, schema.names.index(constant[0])]}): one SD more is nothing there, so their "
             "local value is 0. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,

@@ -13,7 +13,7 @@ from texplainer.categories.swaps import Feature
 from texplainer.errors import BackgroundWarning, InputError
 from texplainer.models.libraries import encoded_columns
 from texplainer.models.libraries import feature_names as feature_names_of
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 from texplainer.tables import native
 from texplainer.tables import schema as frames
 from texplainer.tables.onehot import detect, unnamed_groups
@@ -109,7 +109,7 @@ def _column(column: Any, names: Sequence[str]) -> str:
     if str(column) not in names:
         raise InputError(
             f"categorical column {column!r} is not in the table; it has {frames.some(names)}."
-            f"{meant(column, names)}"
+            f"{suggest(column, names)}"
         )
     return str(column)
 

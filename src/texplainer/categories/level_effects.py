@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.background.spread import data_bounds
+from texplainer.background.sd import data_bounds
 from texplainer.background.summary import Background
 from texplainer.categories import refit as induction
 from texplainer.categories import swaps
@@ -131,7 +131,7 @@ def build(
     if plan.neighbours:
         weigh = partial(swaps.conditional, features, rows, background.sigma, plan.neighbours)
     if plan.method == "swaps" or not features or schema.inner is None or schema.layout is None:
-        floor = 8 * predictor.unit * background.output_spread
+        floor = 8 * predictor.unit * background.output_sd
         effects = partial(swaps.swap_effects, predictor, features, floor)
         cost = sum(len(f.codes) for f in features)
         chosen = choose_engine(predictor, rows, engine, settings)

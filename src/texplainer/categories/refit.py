@@ -194,7 +194,7 @@ def _compare(original: Predictor, refitted: Predictor, rows: Array, y: np.ndarra
         labels = np.unique(y)
         score = [float(np.mean(labels[p.argmax(axis=1)] == y)) for p in (f, g)]
         return Refit("", float(np.mean(f.argmax(axis=1) != g.argmax(axis=1))), *score, seed=0)
-    spread = max(float(f.std()), 1e-300)
+    sd = max(float(f.std()), 1e-300)
     targets = y.reshape(len(y), -1)
     score = [float(1 - np.mean((p - targets) ** 2) / max(float(targets.var()), 1e-300)) for p in (f, g)]
-    return Refit("", float(np.sqrt(np.mean((f - g) ** 2)) / spread), *score, seed=0)
+    return Refit("", float(np.sqrt(np.mean((f - g) ** 2)) / sd), *score, seed=0)

@@ -5,11 +5,11 @@ Delta_c = f(x with level c) - f(x), one for every level c the background holds, 
 exist. With the levels' frequencies pi_c (of the whole background, or of the rows nearest to x in the other
 features) they give one value per feature, in the unit of the numeric ones:
 
-    local, sensitivity   f(x) - sum_c pi_c f(x^c): this level against the average one
+    slope, gradient      f(x) - sum_c pi_c f(x^c): this level against the average one
     effect               the root mean square of Delta
 
 Levels with an order (an ordered category dtype, or as declared) have a slope, the difference between the
-neighbouring levels: it is their sensitivity, and times the spread of the level positions their local value.
+neighbouring levels: it is their gradient, and times the SD of the level positions their slope.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Feature:
 class Swap:
     """All about the swaps of one feature: effects (rows, levels, outputs), weights and own (rows, levels).
 
-    `slope` (rows, outputs) and `spread` (rows, 1) are NaN where the levels have no order.
+    `slope` (rows, outputs) and `SD` (rows, 1) are NaN where the levels have no order.
     """
 
     delta: Array
     weights: Array
     own: np.ndarray
     slope: Array
-    spread: Array
+    sd: Array
 
 
 def against_average(swap: Swap) -> Array:
@@ -71,9 +71,9 @@ def against_average(swap: Swap) -> Array:
     return 0.0 - _mean(swap.delta, swap)
 
 
-def spread_or_average(swap: Swap) -> Array:
-    """The row's level against the average one; slope times spread where the levels have an order."""
-    return np.where(np.isnan(swap.slope), against_average(swap), swap.slope * swap.spread)
+def sd_or_average(swap: Swap) -> Array:
+    """The row's level against the average one; slope times SD where the levels have an order."""
+    return np.where(np.isnan(swap.slope), against_average(swap), swap.slope * swap.sd)
 
 
 def slope_or_average(swap: Swap) -> Array:
@@ -138,8 +138,8 @@ def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap
     total = np.maximum(known.sum(axis=1, keepdims=True), 1e-300)
     places = np.nan_to_num(positions)
     mean = (known * places).sum(axis=1, keepdims=True) / total
-    spread = np.sqrt((known * (places - mean) ** 2).sum(axis=1, keepdims=True) / total)
-    return Swap(delta, weights, feature.own_level(rows), level_slopes(delta, positions, own), spread)
+    sd = np.sqrt((known * (places - mean) ** 2).sum(axis=1, keepdims=True) / total)
+    return Swap(delta, weights, feature.own_level(rows), level_slopes(delta, positions, own), sd)
 
 
 def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:
@@ -152,7 +152,7 @@ def conditional(
 ) -> list[Array]:
     """Weigh levels by their frequencies among the `count` background rows nearest in the other features.
 
-    A numeric feature counts in units of its spread, a category as 1 where it differs.
+    A numeric feature counts in units of its SD, a category as 1 where it differs.
     """
     coded = {f.column for f in features}
     parts = {

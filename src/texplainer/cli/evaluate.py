@@ -27,7 +27,7 @@ Examples:
     "--explainers",
     default=f"{OWN},{PAPER},shap,lime",
     show_default=True,
-    help=f"Comma-separated: {OWN}, {PAPER} and the names in texplainer.rivals.",
+    help=f"Comma-separated: {OWN}, {PAPER} and the names in texplainer.explainers.",
 )
 @click.option(
     "--metrics", default="default", show_default=True, help="Comma-separated names, a family, or all."
@@ -72,7 +72,7 @@ def command(
 
 def _build(job: Any, names: list[str], chosen: dict[str, Any]) -> dict[str, Any]:
     """The explainers by name, all of the same output on the same scale."""
-    from texplainer import TExplainer, rivals
+    from texplainer import TExplainer, explainers
 
     model = job.explainer.predictor.model
     shared = {name: chosen[name] for name in ("output", "scale") if name in chosen}
@@ -84,12 +84,12 @@ def _build(job: Any, names: list[str], chosen: dict[str, Any]) -> dict[str, Any]
             paper = {
                 "engine": "finite-difference",
                 "step": "paper",
-                "attribution": "sensitivity",
+                "attribution": "gradient",
                 "smoothing": 0,
             }
             built[name] = TExplainer(model, job.background, **{**chosen, **paper})
         else:
-            built |= rivals.suite(model, job.background, [name], **shared)
+            built |= explainers.suite(model, job.background, [name], **shared)
     return built
 
 

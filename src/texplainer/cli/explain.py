@@ -59,8 +59,8 @@ def command(
     MODEL is an ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm) or torch.export
     (.pt2) file, torch weights (.pt with --module), or package.module:function, a function from a pandas
     frame to predictions. DATA is a CSV, Parquet, Arrow (Feather) or JSON lines file. Columns the model
-    does not name are left out. Several readings (--attribution local,shares) go to a place each, named after
-    the reading: result.local.parquet, result.shares.parquet.
+    does not name are left out. Several attributions (--attribution slope,shapley) go to a place each, named after
+    the attribution: result.slope.parquet, result.shapley.parquet.
 
     DATA can also be images, files or folders of them: OUT is then a folder for one result and a picture
     of each image.
@@ -90,14 +90,14 @@ def _explain_table(
     many = out.endswith("/") or Path(out).is_dir() or arguments["on"] or arguments["scheduler"]
     return max(
         (_run if many else _save)(job, place, arguments)
-        for job, place in _readings(model, data, out, bool(many), arguments)
+        for job, place in _attributions(model, data, out, bool(many), arguments)
     )
 
 
-def _readings(
+def _attributions(
     model: str, data: str, out: str, many: bool, arguments: dict[str, Any]
 ) -> Iterator[tuple[Any, str]]:
-    """The job of every reading asked for, and where it goes: one place each, named after the reading."""
+    """The job of every attribution asked for, and where it goes: one place each, named after the attribution."""
     from texplainer.files import job as jobs
     from texplainer.files import results
 
@@ -111,7 +111,7 @@ def _readings(
     for name in dict.fromkeys(names):
         path = Path(out) / name if many else Path(out).with_suffix(f".{name}{Path(out).suffix}")
         options.refuse_overwriting(str(path), data, model, arguments["background"], arguments["sign"])
-        yield jobs.with_reading(job, name), str(path)
+        yield jobs.with_attribution(job, name), str(path)
 
 
 def _save(job: Any, out: str, arguments: dict[str, Any]) -> int:
@@ -126,13 +126,13 @@ def _save(job: Any, out: str, arguments: dict[str, Any]) -> int:
     with writer, telling(None, 0, job.table.rows) as tell:
         for start, piece in jobs.explain_blocks(job):
             writer.write(piece)
-            for verdict, number in piece.verdict_counts().items():
-                counts[verdict] = counts.get(verdict, 0) + number
+            for stability, number in piece.stability_counts().items():
+                counts[stability] = counts.get(stability, 0) + number
             if counts["undefined"] and not first:
-                at = int((piece.arrays["verdict"] == "undefined").argmax())
+                at = int((piece.arrays["stability"] == "undefined").argmax())
                 first = f"row {start + at}: {piece.arrays['reason'][at]}"
             tell(start + len(piece), job.table.rows)
-    words = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    words = ", ".join(f"{number} {stability}" for stability, number in counts.items())
     click.echo(f"{out}: {job.table.rows} rows ({words}), engine {job.explainer.engine.name}", err=True)
     if first:
         click.echo(f"texplainer: warning: {counts['undefined']} rows are undefined; {first}", err=True)
@@ -165,7 +165,7 @@ def _run(job: Any, out: str, arguments: dict[str, Any]) -> int:
 
 
 def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
-    """Draw one row in the terminal, in every reading asked for."""
+    """Draw one row in the terminal, in every attribution asked for."""
     from texplainer.cli import picture
     from texplainer.errors import InputError
     from texplainer.files import job as jobs
@@ -178,10 +178,10 @@ def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
     frame = survey.take_rows(job.table, job.columns, [row])
     undefined = False
     for name in names:
-        asked = job if name == names[0] else jobs.with_reading(job, name)
+        asked = job if name == names[0] else jobs.with_attribution(job, name)
         piece, failure = jobs.explain_piece(asked.explainer, frame, asked.background)
         if failure is not None:
             raise failure
         picture.draw(piece, row, arguments["top"])
-        undefined |= piece.arrays["verdict"][0] == "undefined"
+        undefined |= piece.arrays["stability"][0] == "undefined"
     return 1 if arguments["strict"] and undefined else 0

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.gradients.engine import ENGINES
-from texplainer.readings.table import READINGS
 
 
 class Number(click.ParamType):
@@ -30,7 +30,7 @@ class Number(click.ParamType):
 
 
 class Readings(click.Choice):
-    """The name of a reading, or several separated by commas."""
+    """The name of an attribution, or several separated by commas."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Check every name."""
@@ -76,7 +76,7 @@ _EXPLAINER = (
     click.option(
         "--output", multiple=True, callback=_output, help="Class, output name or index; predicted; all."
     ),
-    click.option("--scale", type=click.Choice(["auto", "probability", "margin", "raw"]), default="auto"),
+    click.option("--scale", type=click.Choice(["auto", "probability", "log-odds", "raw"]), default="auto"),
     click.option(
         "--engine",
         type=click.Choice(["auto", *ENGINES]),
@@ -84,14 +84,12 @@ _EXPLAINER = (
         help="How the gradient is found.",
     ),
     click.option("--step", type=Number("auto", "paper"), default="auto", help="Displacement h."),
-    click.option(
-        "--smoothing", type=Number("auto"), default="auto", help="Width of the average, in spreads."
-    ),
+    click.option("--smoothing", type=Number("auto"), default="auto", help="Width of the average, in SDs."),
     click.option(
         "--attribution",
-        type=Readings(["auto", *READINGS]),
+        type=Readings(["auto", *ATTRIBUTIONS]),
         default="auto",
-        help=" ".join(f"{name}: {reading.question}" for name, reading in READINGS.items()),
+        help=" ".join(f"{name}: {spec.question}" for name, spec in ATTRIBUTIONS.items()),
     ),
     click.option(
         "--categorical",

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
-from texplainer.readings import table
 
 HALF = 18  # characters a bar may take on either side of its axis
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_STYLES = {"stable": "green", "fragile": "yellow", "undefined": "red"}
+_STYLES = {"stable": "green", "unstable": "yellow", "undefined": "red"}
 
 
 def draw(explanation: Explanation, row: int, top: int, console: Console | None = None) -> None:
@@ -28,19 +28,21 @@ def draw(explanation: Explanation, row: int, top: int, console: Console | None =
         title.append(f"f(x) = {explanation.arrays['predictions'][0, o]:.6g}", style="bold")
         title.append(f", mean {base[o]:.6g}")
         console.print(title, soft_wrap=True)
-        question = f"{table.READINGS[name].question} " if name in table.READINGS else ""
+        question = f"{table.ATTRIBUTIONS[name].question} " if name in table.ATTRIBUTIONS else ""
         console.print(Text(f"{question}{name}: {table.axis_words(name, what, scale)}", "dim"))
         console.print(_bars(explanation, explanation.arrays["values"][0, :, o], o, top, console.width))
-    console.print(_verdict(explanation))
+    console.print(_stability(explanation))
 
 
-def _verdict(explanation: Explanation) -> Text:
+def _stability(explanation: Explanation) -> Text:
     """How far to trust the values, in a line."""
     arrays = explanation.arrays
-    verdict, reason = str(arrays["verdict"][0]), str(arrays["reason"][0])
-    wobble = arrays.get("wobble", np.full((1, 1), np.nan))[0]
-    known = f", wobble {np.nanmax(wobble):.1%}" if np.isfinite(wobble).any() else ""
-    return Text(verdict + known + (f": {reason}" if reason else ""), style=_STYLES.get(verdict, ""))
+    stability, reason = str(arrays["stability"][0]), str(arrays["reason"][0])
+    relative_change = arrays.get("relative_change", np.full((1, 1), np.nan))[0]
+    known = (
+        f", relative change {np.nanmax(relative_change):.1%}" if np.isfinite(relative_change).any() else ""
+    )
+    return Text(stability + known + (f": {reason}" if reason else ""), style=_STYLES.get(stability, ""))
 
 
 def _bars(explanation: Explanation, values: np.ndarray, output: int, top: int, width: int) -> Table:

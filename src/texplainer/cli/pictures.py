@@ -43,9 +43,9 @@ def explain_pictures(model: str, data: Sequence[str], out: str | None, arguments
     folder.mkdir(parents=True, exist_ok=True)
     explanation.save(folder / "explanation.npz")
     _draw(explanation, paths, folder)
-    words = ", ".join(f"{number} {verdict}" for verdict, number in explanation.verdict_counts().items())
+    words = ", ".join(f"{number} {stability}" for stability, number in explanation.stability_counts().items())
     click.echo(f"{folder}: {len(paths)} images ({words}), engine {explanation.engine}", err=True)
-    return 1 if arguments["strict"] and explanation.verdict_counts()["undefined"] else 0
+    return 1 if arguments["strict"] and explanation.stability_counts()["undefined"] else 0
 
 
 def _draw(explanation: Any, paths: Sequence[Path], folder: Path) -> None:

@@ -30,7 +30,7 @@ Examples:
 @click.option(
     "--show", type=click.IntRange(0), default=10, show_default=True, help="Rows to list that differ."
 )
-@click.option("-o", "--out", metavar="FILE", help="Write the verdict on every row as CSV.")
+@click.option("-o", "--out", metavar="FILE", help="Write the stability on every row as CSV.")
 def command(result: str, model: str, data: str, show: int, out: str | None, **arguments: Any) -> int:
     """Recompute RESULT, a file or a folder of shards, row by row: identical, within tolerance or different.
 
@@ -56,7 +56,7 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
             public_key=arguments["public_key"],
         )
     counts = ", ".join(f"{number} {word}" for word, number in check.counts.items())
-    click.echo(f"{check.verdict}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
+    click.echo(f"{check.stability}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
     for failure in check.failures:
         click.echo(f"  failed: {failure}")
     for name, number in check.differing.items():
@@ -66,7 +66,7 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     _list_rows(check, show)
     if out is not None:
         _write(check, out)
-    return 1 if check.verdict == verify.DIFFERENT else 0
+    return 1 if check.stability == verify.DIFFERENT else 0
 
 
 def _verifier(result: str) -> Any:
@@ -81,16 +81,18 @@ def _verifier(result: str) -> Any:
 
 
 def _list_rows(check: Any, show: int) -> None:
-    odd = [i for i, word in enumerate(check.verdicts) if word != "identical"]
-    odd.sort(key=lambda i: check.verdicts[i] != "different")  # the different ones first, in their order
+    odd = [i for i, word in enumerate(check.stability_labels) if word != "identical"]
+    odd.sort(
+        key=lambda i: check.stability_labels[i] != "different"
+    )  # the different ones first, in their order
     for i in odd[:show]:
-        click.echo(f"  row {check.rows[i]}: {check.verdicts[i]}, by at most {check.gaps[i]:.3g}")
+        click.echo(f"  row {check.rows[i]}: {check.stability_labels[i]}, by at most {check.gaps[i]:.3g}")
     if len(odd) > show:
         click.echo(f"  ... and {len(odd) - show} more; -o FILE writes all")
 
 
 def _write(check: Any, out: str) -> None:
     with click.open_file(out, "w") as file:
-        file.write("row,verdict,difference\n")
-        for row, word, gap in zip(check.rows, check.verdicts, check.gaps, strict=True):
+        file.write("row,stability,difference\n")
+        for row, word, gap in zip(check.rows, check.stability_labels, check.gaps, strict=True):
             file.write(f"{row},{word},{float(gap)!r}\n")

@@ -11,9 +11,9 @@ from typing import Any
 
 from texplainer.errors import InputError
 from texplainer.execution import identity, manifest, packing, plan, shards
-from texplainer.execution.backends.table import Backend, Order, find_backend
+from texplainer.execution.backends.table import Backend, Dispatch, find_backend
 from texplainer.execution.run_report import RunReport, sum_up
-from texplainer.execution.worker import Parcel, ShardJob, ShardRecord, explain_quietly
+from texplainer.execution.worker import PickledJob, ShardJob, ShardRecord, explain_quietly
 from texplainer.explainer import TExplainer
 from texplainer.files import audit
 from texplainer.files.convert import open_source
@@ -77,15 +77,17 @@ def run(
         packing.check_travels(explainer)
     folder = Path(destination).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    wishes = _Wishes(shard_rows, memory, backend.count(on, workers), retries, progress, record)
+    options = RunOptions(shard_rows, memory, backend.count(on, workers), retries, progress, record)
     with manifest.alone(folder):
         if restart:
             manifest.clear(folder)
-        return _run(explainer, source, folder, (backend, on), wishes, resume)
+        return _run(explainer, source, folder, (backend, on), options, resume)
 
 
 @dataclass(frozen=True)
-class _Wishes:
+class RunOptions:
+    """How a run is to be carried out."""
+
     shard_rows: int | None
     memory: str | int | None
     workers: int
@@ -99,7 +101,7 @@ def _run(
     source: Any,
     folder: Path,
     place: tuple[Backend, Any],
-    wishes: _Wishes,
+    options: RunOptions,
     resume: bool,
 ) -> RunReport:
     """Carry out a run in a folder that no other run is writing to."""
@@ -109,7 +111,7 @@ def _run(
         raise InputError(f"{folder} holds a run; resume it, restart it, or choose another destination.")
     sweep_parts(folder)
     rows = open_source(source, explainer.schema.inner or explainer.schema, folder)
-    job, header = _prepare(explainer, rows, folder, wishes, earlier[0] if earlier else None)
+    job, header = _prepare(explainer, rows, folder, options, earlier[0] if earlier else None)
     done = _verified(folder, rows, header, earlier) if earlier else []
     try:
         manifest.begin(folder, header, done)
@@ -117,13 +119,17 @@ def _run(
         words = f"the manifest cannot be written ({error})"
         return sum_up(folder, header, done, [], words, time.perf_counter() - begun)
     backend, on = place
-    order = Order(on, job, packing.pack_job(job) if backend.ships else Parcel(""), wishes.workers)
-    records, stopped = _carry_out(backend, order, folder, header["plan"], done, wishes.progress)
+    order = Dispatch(on, job, packing.pack_job(job) if backend.ships else PickledJob(""), options.workers)
+    records, stopped = _carry_out(backend, order, folder, header["plan"], done, options.progress)
     return sum_up(folder, header, done, records, stopped, time.perf_counter() - begun)
 
 
 def _prepare(
-    explainer: TExplainer, source: ParquetRows, folder: Path, wishes: _Wishes, earlier: dict[str, Any] | None
+    explainer: TExplainer,
+    source: ParquetRows,
+    folder: Path,
+    options: RunOptions,
+    earlier: dict[str, Any] | None,
 ) -> tuple[ShardJob, dict[str, Any]]:
     """The job and the manifest's header; the plan of an earlier run is kept."""
     explainer = packing.unpacked_explainer(explainer)
@@ -132,20 +138,20 @@ def _prepare(
     if earlier is not None:
         _refuse_changes(identity.differing_fingerprints(earlier["fingerprint"], known), folder)
         planned = earlier["plan"]
-        wish = wishes.shard_rows
+        wish = options.shard_rows
         if wish is not None and plan.checked_rows(wish, planned["block"]) != planned["shard_rows"]:
             _refuse_changes([f"shard_rows= ({planned['shard_rows']} -> {wish})"], folder)
     else:
-        planned = _plan(explainer, source, layout, wishes)
+        planned = _plan(explainer, source, layout, options)
     if planned["batch_rows"] != explainer.predictor.batch_rows:
         explainer = packing.unpacked_explainer(explainer, planned["batch_rows"])
     name = shards.bytes_digest(repr(known).encode())[:16]
     metadata = {"texplainer.version": known["texplainer"], "texplainer.run": name}
     header = {"fingerprint": known, "plan": planned, **claims(explainer, layout)}
-    if wishes.record is not None:
-        facts = dict(wishes.record)
+    if options.record is not None:
+        facts = dict(options.record)
         header["record"] = audit.audit_record(facts.pop("configuration"), {}, **facts)
-    job = ShardJob(explainer, source, str(folder), layout, planned["block"], wishes.retries, metadata)
+    job = ShardJob(explainer, source, str(folder), layout, planned["block"], options.retries, metadata)
     return job, header
 
 
@@ -169,17 +175,17 @@ def claims(explainer: TExplainer, layout: shards.ShardColumns) -> dict[str, Any]
 
 
 def _plan(
-    explainer: TExplainer, source: ParquetRows, layout: shards.ShardColumns, wishes: _Wishes
+    explainer: TExplainer, source: ParquetRows, layout: shards.ShardColumns, options: RunOptions
 ) -> dict[str, int]:
     block, batch_rows = plan.BLOCKS[explainer.engine.exact], explainer.predictor.batch_rows
     width = explainer.schema.width
-    if wishes.shard_rows is not None:
-        shard_rows = plan.checked_rows(wishes.shard_rows, block)
+    if options.shard_rows is not None:
+        shard_rows = plan.checked_rows(options.shard_rows, block)
     else:
-        shard_rows = plan.default_rows(source.rows, width, wishes.workers, block)
-    if wishes.memory is not None:
+        shard_rows = plan.default_rows(source.rows, width, options.workers, block)
+    if options.memory is not None:
         shard_rows, batch_rows = plan.fit_to_memory(
-            wishes.memory, width, layout.row_bytes, block, shard_rows, batch_rows
+            options.memory, width, layout.row_bytes, block, shard_rows, batch_rows
         )
     return {"rows": source.rows, "block": block, "shard_rows": shard_rows, "batch_rows": batch_rows}
 
@@ -212,7 +218,7 @@ def _verified(
 
 def _carry_out(
     backend: Backend,
-    order: Order,
+    order: Dispatch,
     folder: Path,
     planned: dict[str, int],
     done: list[ShardRecord],

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.execution.worker import Parcel, ShardJob, as_a_worker
+from texplainer.execution.worker import PickledJob, ShardJob, as_a_worker
 from texplainer.explainer import TExplainer
 from texplainer.models.libraries import library_called
 
@@ -47,10 +47,10 @@ def check_travels(explainer: TExplainer) -> None:
         ) from error
 
 
-def pack_job(job: ShardJob) -> Parcel:
+def pack_job(job: ShardJob) -> PickledJob:
     """A job in bytes."""
     blob = _cloudpickle().dumps(job)
-    return Parcel(hashlib.sha256(blob).hexdigest()[:16], blob)
+    return PickledJob(hashlib.sha256(blob).hexdigest()[:16], blob)
 
 
 def _cloudpickle() -> Any:

@@ -1,7 +1,7 @@
 """Where results go: one Parquet file a shard, there whole or not at all.
 
 A file is written under a temporary name, flushed to the disk and renamed. Columns are those of a saved
-Explanation (`values/age`, `error/age`, `predictions`, `verdict` ...; with several outputs
+Explanation (`values/age`, `error/age`, `predictions`, `stability` ...; with several outputs
 `values/age/class_a`), after `row`, the row's number in the table.
 """
 
@@ -26,13 +26,13 @@ KEPT = (
     "error",
     "taylor_residual",
     "completeness",
-    "wobble",
+    "relative_change",
     "evaluations",
-    "verdict",
+    "stability",
     "reason",
     "base_values",  # of each row's own class; else one for all, in the manifest
 )
-TEXT = ("verdict", "reason")
+TEXT = ("stability", "reason")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ShardColumns:
         out: dict[str, np.ndarray] = {}
         for name, array in self.like.items():
             fill: Any = np.nan if array.dtype.kind == "f" else 0
-            fill = {"verdict": "undefined", "reason": reason}.get(name, fill)
+            fill = {"stability": "undefined", "reason": reason}.get(name, fill)
             out[name] = np.full((rows, *array.shape[1:]), fill, dtype=object if name in TEXT else array.dtype)
         return out
 

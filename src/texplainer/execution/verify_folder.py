@@ -144,7 +144,7 @@ def _compare_shard(
     for at in range(0, shard.rows, job.block):
         found = explain_block(job, rows.slice(at, job.block))
         count = len(found["values"])
-        undefined += int(np.sum(found["verdict"] == "undefined"))
+        undefined += int(np.sum(found["stability"] == "undefined"))
         evaluations += int(found["evaluations"].sum())
         numbers = {"row": np.arange(shard.start + at, shard.start + at + count)}
         part = {name: array[at : at + count] for name, array in saved.items()}

@@ -46,7 +46,7 @@ class ShardJob:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PickledJob:
     """A job in bytes, known by its name."""
 
     name: str
@@ -131,7 +131,7 @@ def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
         sha256=shards.bytes_digest(data),
         bytes=data.size,
         input=digest_rows(rows),
-        undefined=sum(int(np.sum(block["verdict"] == "undefined")) for block in blocks),
+        undefined=sum(int(np.sum(block["stability"] == "undefined")) for block in blocks),
         evaluations=sum(int(block["evaluations"].sum()) for block in blocks),
         engine=job.explainer.engine.name,
     )
@@ -149,7 +149,7 @@ def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
         half = len(rows) // 2
         first, second = explain_block(job, rows.slice(0, half)), explain_block(job, rows.slice(half))
         return {name: np.concatenate([first[name], second[name]]) for name in first}
-    lost = np.nonzero(found.arrays["verdict"] == "undefined")[0]
+    lost = np.nonzero(found.arrays["stability"] == "undefined")[0]
     if job.retries and len(lost) and _recovers(job, rows.take(lost)):
         found = explain_quietly(job.explainer, rows)
     if len(lost) == len(rows):  # no row was explained: some arrays were never made
@@ -160,7 +160,7 @@ def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
 def _recovers(job: ShardJob, rows: Any) -> bool:
     """Whether any of these undefined rows can be explained now; then their block is explained anew."""
     try:
-        return bool(np.any(explain_quietly(job.explainer, rows).arrays["verdict"] != "undefined"))
+        return bool(np.any(explain_quietly(job.explainer, rows).arrays["stability"] != "undefined"))
     except Exception:
         return False
 
@@ -217,12 +217,12 @@ def as_a_worker() -> Iterator[None]:
 
 # ---------------------------------------------------------------- at the worker
 
-_KEPT: dict[str, Parcel] = {}
+_KEPT: dict[str, PickledJob] = {}
 _OPEN: dict[str, tuple[ShardJob, RowStream]] = {}
 _ONE_AT_A_TIME = threading.Lock()  # a stream has one position, a process one setting of threads
 
 
-def keep_parcel(parcel: Parcel) -> None:
+def keep_parcel(parcel: PickledJob) -> None:
     """Receive a job; it is unpacked when its first shard arrives."""
     _KEPT[parcel.name] = parcel
 

@@ -1,9 +1,8 @@
 """Other explainers behind the same callable as TExplainer: SHAP, LIME, Captum's methods, and controls.
 
-`rivals.shap(model, background)` and its siblings build one; `suite` builds several by name and keeps the
-reason of each that does not fit the model. To add one: a function (model, background, **choice) -> Rival, and
-one line in `RIVALS`. Those of images are in images.py. The libraries are imported when a rival of theirs is
-built.
+`explainers.shap(model, background)` and its siblings build one; `suite` builds several by name and keeps the
+reason of each that does not fit the model. To add one: a function (model, background, **choice) -> OtherExplainer, and
+one line in `EXPLAINERS`. Those of images are in images.py. A library is imported when an explainer of it is built.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from functools import partial
 from typing import Any
 
 from texplainer.errors import InputError, Unsupported
-from texplainer.rivals.captum import METHODS, captum
-from texplainer.rivals.captum_sampling import gradient_shap, smoothgrad
-from texplainer.rivals.controls import constant, from_function, random, zero
-from texplainer.rivals.images import IMAGE_RIVALS, ImageRival, image_suite
-from texplainer.rivals.lime import lime
-from texplainer.rivals.rival import Rival, Skipped
-from texplainer.rivals.shap import shap
-from texplainer.rivals.torch_mlp import torch_network
+from texplainer.explainers.base import OtherExplainer, Skipped
+from texplainer.explainers.captum import METHODS, captum
+from texplainer.explainers.captum_sampling import gradient_shap, smoothgrad
+from texplainer.explainers.controls import constant, from_function, random, zero
+from texplainer.explainers.images import IMAGE_EXPLAINERS, OtherImageExplainer, image_suite
+from texplainer.explainers.lime import lime
+from texplainer.explainers.shap import shap
+from texplainer.explainers.torch_mlp import torch_network
 
 integrated_gradients = partial(captum, method="integrated_gradients")
 input_x_gradient = partial(captum, method="input_x_gradient")
@@ -30,10 +29,10 @@ lrp = partial(captum, method="lrp")
 gradient = partial(captum, method="gradient")
 saliency = partial(captum, method="saliency")
 
-#: name -> (model, background, **choice) -> Rival; a method's own defaults and its better settings are lines
-#: of their own, and what draws at random has a line without a seed. Which question a rival answers, its
+#: name -> (model, background, **choice) -> OtherExplainer; a method's own defaults and its better settings are lines
+#: of their own, and what draws at random has a line without a seed. Which question another explainer answers, its
 #: `attribution` says.
-RIVALS: dict[str, Callable[..., Rival]] = {
+EXPLAINERS: dict[str, Callable[..., OtherExplainer]] = {
     "shap": shap,
     "shap_25": partial(shap, references=25),
     "shap_unseeded": partial(shap, seed=None),
@@ -42,8 +41,8 @@ RIVALS: dict[str, Callable[..., Rival]] = {
     "shap_kernel_unseeded": partial(shap, algorithm="kernel", seed=None),
     "shap_permutation": partial(shap, algorithm="permutation"),
     "shap_tree": partial(shap, algorithm="tree"),
-    "shap_tree_margin": partial(shap, algorithm="tree", scale="margin"),
-    "shap_tree_path": partial(shap, algorithm="tree_path", scale="margin"),
+    "shap_tree_margin": partial(shap, algorithm="tree", scale="log-odds"),
+    "shap_tree_path": partial(shap, algorithm="tree_path", scale="log-odds"),
     "shap_gradient": partial(shap, algorithm="gradient"),
     "shap_deep": partial(shap, algorithm="deep"),
     "shap_labels": partial(shap, labels=True),
@@ -79,40 +78,40 @@ PAPER = ("shap", "lime", "integrated_gradients", "input_x_gradient", "deeplift")
 
 def suite(
     model: Any, background: Any, names: Iterable[str] = PAPER, **choice: Any
-) -> dict[str, Rival | Skipped]:
-    """Build several rivals by name; one that does not fit the model is kept as `Skipped`, with its reason."""
-    built: dict[str, Rival | Skipped] = {}
+) -> dict[str, OtherExplainer | Skipped]:
+    """Build several other explainers by name; one that does not fit the model is kept as `Skipped`, with its reason."""
+    built: dict[str, OtherExplainer | Skipped] = {}
     for name in names:
-        if name not in RIVALS:
-            close = difflib.get_close_matches(name, RIVALS, 1, cutoff=0.3)
-            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(RIVALS)}."
-            raise InputError(f"unknown rival {name!r}; {hint}")
+        if name not in EXPLAINERS:
+            close = difflib.get_close_matches(name, EXPLAINERS, 1, cutoff=0.3)
+            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(EXPLAINERS)}."
+            raise InputError(f"unknown other explainer {name!r}; {hint}")
         try:
-            built[name] = RIVALS[name](model, background, **choice)
+            built[name] = EXPLAINERS[name](model, background, **choice)
         except Unsupported as reason:
             built[name] = Skipped(name, str(reason))
     return built
 
 
 def __getattr__(name: str) -> Any:
-    """Every line of the table by its name: `rivals.shap_tree(model, background)`."""
-    if name not in RIVALS:
-        raise AttributeError(f"module 'texplainer.rivals' has no attribute {name!r}")
-    return RIVALS[name]
+    """Every line of the table by its name: `explainers.shap_tree(model, background)`."""
+    if name not in EXPLAINERS:
+        raise AttributeError(f"module 'texplainer.explainers' has no attribute {name!r}")
+    return EXPLAINERS[name]
 
 
 def __dir__() -> list[str]:
     """What is public, and every line of the table."""
-    return sorted({*__all__, *RIVALS})
+    return sorted({*__all__, *EXPLAINERS})
 
 
 __all__ = [
-    "IMAGE_RIVALS",
+    "EXPLAINERS",
+    "IMAGE_EXPLAINERS",
     "METHODS",
     "PAPER",
-    "RIVALS",
-    "ImageRival",
-    "Rival",
+    "OtherExplainer",
+    "OtherImageExplainer",
     "Skipped",
     "captum",
     "constant",

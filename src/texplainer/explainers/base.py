@@ -1,6 +1,6 @@
-"""A rival explainer in the same shape as a TExplainer: a table in, an `Explanation` out.
+"""Another explainer explainer in the same shape as a TExplainer: a table in, an `Explanation` out.
 
-Each adapter only says how rows become attributions of one output; `Rival` reads the table, adds the
+Each adapter only says how rows become attributions of one output; `OtherExplainer` reads the table, adds the
 prediction, the base value and the cost, and packs the Explanation. What does not fit a model is refused with
 `Unsupported` when it is built.
 """
@@ -58,15 +58,15 @@ class Counter:
         return self.function(table)
 
 
-#: what a rival's numbers mean, as the readings name it: per spread, a share of f(x) - E f, a slope
-PER_SPREAD, SHARES, SLOPE = "local", "shares", "sensitivity"
+#: what another explainer's numbers mean, as the attributions name it: per SD, a share of f(x) - E f, a slope
+PER_SD, SHARES, SLOPE = "slope", "shapley", "gradient"
 
 #: rows (rows, features) -> (values (rows, features), model evaluations (rows,))
 Attribute = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Rival:
+class OtherExplainer:
     """An explainer of another kind behind the common callable."""
 
     name: str
@@ -77,10 +77,12 @@ class Rival:
     settings: Mapping[str, Any] = field(default_factory=dict)
     predict: Callable[[Array], Array] | None = None  # when what is explained is not the predictor's output
     scale: str = ""
-    recipe: Callable[[Any, Any], Rival] | None = None  # (background or None, seed or None) -> the same anew
+    recipe: Callable[[Any, Any], OtherExplainer] | None = (
+        None  # (background or None, seed or None) -> the same anew
+    )
 
-    def rebuilt(self, *, background: Any = None, seed: int | None = None) -> Rival:
-        """Build the same rival on another background, or with another seed where it has one."""
+    def rebuilt(self, *, background: Any = None, seed: int | None = None) -> OtherExplainer:
+        """Build the same other explainer on another background, or with another seed where it has one."""
         if self.recipe is None:
             raise Unsupported(f"{self.name} does not know how it was built; use one of the table.")
         return self.recipe(background, seed)
@@ -121,7 +123,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A rival that does not fit the model, with the reason; an evaluation shows it as skipped."""
+    """Another explainer that does not fit the model, with the reason; an evaluation shows it as skipped."""
 
     name: str
     reason: str
@@ -131,19 +133,19 @@ class Skipped:
         raise Unsupported(self.reason)
 
 
-def rebuildable(build: Callable[..., Rival]) -> Callable[..., Rival]:
-    """Let the rivals a builder makes know how to be built again."""
+def rebuildable(build: Callable[..., OtherExplainer]) -> Callable[..., OtherExplainer]:
+    """Let the other explainers a builder makes know how to be built again."""
 
     @wraps(build)
-    def remembering(model: Any, background: Any, **choice: Any) -> Rival:
-        rival = build(model, background, **choice)
+    def remembering(model: Any, background: Any, **choice: Any) -> OtherExplainer:
+        other = build(model, background, **choice)
 
-        def recipe(another: Any, seed: int | None) -> Rival:
-            seeded = seed is not None and rival.settings.get("seed") is not None
+        def recipe(another: Any, seed: int | None) -> OtherExplainer:
+            seeded = seed is not None and other.settings.get("seed") is not None
             changed = choice | ({"seed": seed} if seeded else {})
             return remembering(model, background if another is None else another, **changed)
 
-        return replace(rival, recipe=recipe)
+        return replace(other, recipe=recipe)
 
     return remembering
 
@@ -166,7 +168,7 @@ def task_of(
     if len(predictor.outputs) != 1 or predictor.predicted:
         raise InputError(
             f"the model has {len(predictor.all_names)} outputs ({', '.join(predictor.all_names)}) and "
-            f"output={output!r} does not choose one; rivals explain one output. Pass output=<name or index>."
+            f"output={output!r} does not choose one; other explainers explain one output. Pass output=<name or index>."
         )
     return Task(predictor, summarise(rows, predictor, None))
 
@@ -213,5 +215,5 @@ def needs(package: str) -> Any:
     except ImportError:
         raise Unsupported(
             f"needs the package {package.split('.')[0]!r}, which is not installed; "
-            "pip install 'texplainer[rivals,torch]'."
+            "pip install 'texplainer[explainers,torch]'."
         ) from None

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.rivals.rival import SHARES, SLOPE, Rival, Task, needs, rebuildable, task_of
-from texplainer.rivals.torch_mlp import torch_network
+from texplainer.explainers.base import SHARES, SLOPE, OtherExplainer, Task, needs, rebuildable, task_of
+from texplainer.explainers.torch_mlp import torch_network
 from texplainer.types import Array
 
 #: Integrated Gradients: pieces of the path and Gauss nodes in each (together about the usual 50 steps), how
@@ -121,14 +121,14 @@ def differentiable(
 
 @rebuildable
 def captum(
-    model: Any, background: Any, *, method: str, scale: str = "margin", baseline: Any = 0.0, **choice: Any
-) -> Rival:
+    model: Any, background: Any, *, method: str, scale: str = "log-odds", baseline: Any = 0.0, **choice: Any
+) -> OtherExplainer:
     """Explain with one of Captum's methods.
 
     Parameters
     ----------
     method : one of `METHODS`.
-    scale : "margin" (the logit) or "probability"; a regressor's or a raw network's output as it is.
+    scale : "log-odds" (the logit) or "probability"; a regressor's or a raw network's output as it is.
     baseline : where contributions start: a number, one per feature, or "mean" (of the background).
     **choice : `output`, `feature_names`, as for TExplainer.
     """
@@ -153,7 +153,7 @@ def captum(
         "method": method,
         "baseline": baseline if isinstance(baseline, str | int | float) else "given",
     }
-    return Rival(
+    return OtherExplainer(
         rule.label, task, attribute, rule.attribution, settings=settings, predict=subject.predict,
         scale=subject.scale,
     )  # fmt: skip
@@ -201,7 +201,7 @@ def _network(torch: Any, task: Task, scale: str, layers: bool) -> tuple[Any, str
     predictor = task.predictor
     if predictor.kind != "torch":
         scale = "raw" if predictor.task == "regression" else scale
-        if layers and scale == "margin" and len(predictor.all_names) > 2:
+        if layers and scale == "log-odds" and len(predictor.all_names) > 2:
             scale = (
                 "raw"  # the log-odds of one class against several are no layer such a method has a rule for
             )

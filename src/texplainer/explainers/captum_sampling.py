@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.rivals.captum import Differentiable, differentiable, quiet_hooks, try_one_row
-from texplainer.rivals.rival import (
+from texplainer.explainers.base import (
     SHARES,
     SLOPE,
     Attribute,
-    Rival,
+    OtherExplainer,
     evenly_spaced,
     needs,
     rebuildable,
 )
+from texplainer.explainers.captum import Differentiable, differentiable, quiet_hooks, try_one_row
 from texplainer.support.random_state import isolated
 from texplainer.types import Array
 
@@ -32,17 +32,17 @@ def smoothgrad(
     model: Any,
     background: Any,
     *,
-    scale: str = "margin",
+    scale: str = "log-odds",
     noise: float = 0.15,
     samples: int = 50,
     seed: int | None = 0,
     **choice: Any,
-) -> Rival:
+) -> OtherExplainer:
     """Explain with SmoothGrad: Captum's NoiseTunnel around the plain gradient.
 
     Parameters
     ----------
-    scale : "margin" (the logit) or "probability".
+    scale : "log-odds" (the logit) or "probability".
     noise : standard deviation of the noise, as a share of each feature's range in the background.
     samples : gradients averaged per row.
     seed : each row starts from it; None leaves the draws to torch's global generator.
@@ -63,7 +63,7 @@ def smoothgrad(
         return found / width
 
     settings = {"method": "smoothgrad", "noise": noise, "samples": samples, "seed": seed}
-    return _rival("SmoothGrad", subject, one, SLOPE, settings)
+    return _other("SmoothGrad", subject, one, SLOPE, settings)
 
 
 @rebuildable
@@ -71,12 +71,12 @@ def gradient_shap(
     model: Any,
     background: Any,
     *,
-    scale: str = "margin",
+    scale: str = "log-odds",
     samples: int = 200,
     references: int = 100,
     seed: int | None = 0,
     **choice: Any,
-) -> Rival:
+) -> OtherExplainer:
     """Explain with Captum's Gradient SHAP against rows of the background, at most `references` of them.
 
     The other parameters are those of `smoothgrad`.
@@ -91,19 +91,19 @@ def gradient_shap(
         return explainer.attribute(table, rows, n_samples=samples, target=subject.target)
 
     settings = {"method": "gradient_shap", "samples": samples, "references": len(rows), "seed": seed}
-    return _rival("Gradient SHAP", subject, one, SHARES, settings)
+    return _other("Gradient SHAP", subject, one, SHARES, settings)
 
 
-def _rival(
+def _other(
     name: str,
     subject: Differentiable,
     one: Callable[[Array], Any],
     attribution: str,
     settings: dict[str, Any],
-) -> Rival:
+) -> OtherExplainer:
     attribute = _row_by_row(one, settings["seed"], settings["samples"])
     try_one_row(attribute, subject.task, name)
-    return Rival(
+    return OtherExplainer(
         name, subject.task, attribute, attribution, settings=settings, predict=subject.predict,
         scale=subject.scale,
     )  # fmt: skip

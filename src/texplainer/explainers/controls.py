@@ -11,34 +11,34 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.explainers.base import SHARES, OtherExplainer, rebuildable, task_of
 from texplainer.metrics.controls import noise, ones, zeros
-from texplainer.rivals.rival import SHARES, Rival, rebuildable, task_of
 from texplainer.types import Array
 
 
 @rebuildable
-def constant(model: Any, background: Any, **choice: Any) -> Rival:
+def constant(model: Any, background: Any, **choice: Any) -> OtherExplainer:
     """Explain every row with ones: stable, and worth nothing."""
     return _control("constant", ones, model, background, choice)
 
 
 @rebuildable
-def zero(model: Any, background: Any, **choice: Any) -> Rival:
+def zero(model: Any, background: Any, **choice: Any) -> OtherExplainer:
     """Explain every row with zeros."""
     return _control("zero", zeros, model, background, choice)
 
 
 @rebuildable
-def random(model: Any, background: Any, *, seed: int = 0, **choice: Any) -> Rival:
+def random(model: Any, background: Any, *, seed: int = 0, **choice: Any) -> OtherExplainer:
     """Explain every row with noise drawn from the row itself, so that a row is explained alike each time."""
     return _control("random", lambda rows: noise(rows, seed), model, background, choice)
 
 
 def _control(
     name: str, values: Callable[[Array], Array], model: Any, background: Any, choice: dict[str, Any]
-) -> Rival:
+) -> OtherExplainer:
     task = task_of(model, background, **choice)
-    return Rival(name, task, lambda rows: (values(rows), np.zeros(len(rows))), control=True)
+    return OtherExplainer(name, task, lambda rows: (values(rows), np.zeros(len(rows))), control=True)
 
 
 def from_function(
@@ -49,15 +49,15 @@ def from_function(
     name: str = "",
     attribution: str = SHARES,
     **choice: Any,
-) -> Rival:
+) -> OtherExplainer:
     """Wrap an explainer of your own: a function from the model's table to values (rows, features).
 
     Parameters
     ----------
     function : called with the rows as the model gets them (an array or a frame, as the background was).
     name : shown in tables; the function's own name by default.
-    attribution : what a value means: one of the readings' names, `SHARES` (output for the way from the
-        background), `SLOPE` (per unit of the feature) or `PER_SPREAD` of rivals.rival.
+    attribution : what a value means: one of the attributions' names, `SHARES` (output for the way from the
+        background), `SLOPE` (per unit of the feature) or `PER_SD` of `explainers.base`.
     **choice : `output`, `scale`, `feature_names`, `categorical`, as for TExplainer.
     """
     task = task_of(model, background, **choice)
@@ -66,4 +66,6 @@ def from_function(
         values = np.asarray(function(task.predictor.schema.write(rows)), dtype=float)
         return values, np.full(len(rows), np.nan)
 
-    return Rival(name or getattr(function, "__name__", "function"), task, attribute, attribution=attribution)
+    return OtherExplainer(
+        name or getattr(function, "__name__", "function"), task, attribute, attribution=attribution
+    )

@@ -3,7 +3,7 @@
 `shap_partition(explainer)` and its siblings explain what the explainer explains. Methods that draw their own
 masks (SHAP, LIME) are given an image of presences, all 1, to mask with 0: whatever they cover is then covered
 by the explainer's baseline. Methods of pixels are summed over segments. To add one: a function (explainer,
-**choice) -> ImageRival, and a line in `IMAGE_RIVALS`.
+**choice) -> OtherImageExplainer, and a line in `IMAGE_EXPLAINERS`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError, Unsupported
+from texplainer.explainers.base import SHARES, SLOPE, Counter, Skipped, needs
+from texplainer.explainers.captum import quiet_hooks
 from texplainer.explanation.explanation import Explanation
 from texplainer.images.image_explainer import ImageExplainer
 from texplainer.images.joining import joined_images
-from texplainer.images.masking import Scene
+from texplainer.images.masking import SegmentedImage
 from texplainer.models.libraries.torch import evaluating
 from texplainer.models.predictor import Predictor
-from texplainer.rivals.captum import quiet_hooks
-from texplainer.rivals.rival import SHARES, SLOPE, Counter, Skipped, needs
 from texplainer.support.random_state import isolated
 from texplainer.types import Array
 
 #: one image -> (values (segments,), model evaluations)
-AttributeScene = Callable[[Scene], tuple[Array, float]]
+AttributeScene = Callable[[SegmentedImage], tuple[Array, float]]
 
 
 @dataclass(frozen=True)
-class ImageRival:
+class OtherImageExplainer:
     """An explainer of another kind behind the callable of an ImageExplainer."""
 
     name: str
@@ -46,19 +46,19 @@ class ImageRival:
         """Explain images."""
         return self.explain_scenes(self.scenes(images))
 
-    def scenes(self, images: Any) -> list[Scene]:
+    def scenes(self, images: Any) -> list[SegmentedImage]:
         """The images with the explainer's baselines and segments."""
         return self.host.scenes(images)
 
-    def predictor_of(self, scene: Scene, scale: str = "") -> Predictor:
+    def predictor_of(self, scene: SegmentedImage, scale: str = "") -> Predictor:
         """The explained output as a function of presences."""
         return self.host.predictor_of(scene, scale or self.scale)
 
-    def explain_scenes(self, scenes: Sequence[Scene]) -> Explanation:
+    def explain_scenes(self, scenes: Sequence[SegmentedImage]) -> Explanation:
         """Explain images that are cut already."""
         return joined_images([self._explain(scene) for scene in scenes], scenes)
 
-    def _explain(self, scene: Scene) -> Explanation:
+    def _explain(self, scene: SegmentedImage) -> Explanation:
         values, evaluations = self.attribute(scene)
         predict = output_asked(self.predictor_of(scene))
         ends = predict(np.stack([np.zeros(scene.size), np.ones(scene.size)]))[:, 0]
@@ -84,12 +84,12 @@ def output_asked(predictor: Predictor) -> Predictor:
     if len(predictor.outputs) != 1:
         raise InputError(
             f"the model has {len(predictor.outputs)} outputs and the explainer's own output chooses none; "
-            "rivals explain one. Build it with output='predicted' or an index."
+            "other explainers explain one. Build it with output='predicted' or an index."
         )
     return predictor
 
 
-def by_segments(scene: Scene, pixels: Array) -> Array:
+def by_segments(scene: SegmentedImage, pixels: Array) -> Array:
     """Sum values of pixels (height, width) over segments."""
     weights = np.asarray(pixels, dtype=float).reshape(-1)
     return np.bincount(scene.segments.labels.reshape(-1), weights, scene.size).astype(float)
@@ -98,14 +98,14 @@ def by_segments(scene: Scene, pixels: Array) -> Array:
 # ---------------------------------------------------------------- methods that mask
 
 
-def shap_partition(explainer: ImageExplainer, *, evaluations: int = 500) -> ImageRival:
+def shap_partition(explainer: ImageExplainer, *, evaluations: int = 500) -> OtherImageExplainer:
     """SHAP's PartitionExplainer with its masker of images, which halves the image again and again.
 
     `evaluations` is its max_evals.
     """
     library = needs("shap")
 
-    def attribute(scene: Scene) -> tuple[Array, float]:
+    def attribute(scene: SegmentedImage) -> tuple[Array, float]:
         shape = (*scene.segments.labels.shape, 1)
         predict = output_asked(explainer.predictor_of(scene.by_pixel(), "probability"))
         counter = Counter(lambda rows: predict(rows)[:, 0])
@@ -115,14 +115,14 @@ def shap_partition(explainer: ImageExplainer, *, evaluations: int = 500) -> Imag
             found = method(np.ones((1, *shape)), max_evals=evaluations, silent=True)
         return by_segments(scene, found.values), counter.rows
 
-    return ImageRival("SHAP partition", explainer, attribute)
+    return OtherImageExplainer("SHAP partition", explainer, attribute)
 
 
-def shap_partition_segments(explainer: ImageExplainer, *, evaluations: int = 500) -> ImageRival:
+def shap_partition_segments(explainer: ImageExplainer, *, evaluations: int = 500) -> OtherImageExplainer:
     """SHAP's PartitionExplainer on the segments themselves, near ones joined first."""
     library, hierarchy = needs("shap"), needs("scipy.cluster.hierarchy")
 
-    def attribute(scene: Scene) -> tuple[Array, float]:
+    def attribute(scene: SegmentedImage) -> tuple[Array, float]:
         predict = output_asked(explainer.predictor_of(scene, "probability"))
         counter = Counter(lambda rows: predict(rows)[:, 0])
         tree = hierarchy.linkage(centres(scene), "ward")
@@ -132,10 +132,10 @@ def shap_partition_segments(explainer: ImageExplainer, *, evaluations: int = 500
             found = method(np.ones((1, scene.size)), max_evals=evaluations, silent=True)
         return np.ravel(found.values), counter.rows
 
-    return ImageRival("SHAP partition, segments", explainer, attribute)
+    return OtherImageExplainer("SHAP partition, segments", explainer, attribute)
 
 
-def centres(scene: Scene) -> Array:
+def centres(scene: SegmentedImage) -> Array:
     """The middle of every segment, (segments, 2)."""
     labels = scene.segments.labels
     places = np.indices(labels.shape).astype(float)  # (2, height, width)
@@ -143,11 +143,11 @@ def centres(scene: Scene) -> Array:
     return np.stack([by_segments(scene, places[axis]) / pixels for axis in (0, 1)], axis=1)
 
 
-def lime(explainer: ImageExplainer, *, samples: int = 1000, seed: int = 0) -> ImageRival:
+def lime(explainer: ImageExplainer, *, samples: int = 1000, seed: int = 0) -> OtherImageExplainer:
     """LIME's explainer of images: a ridge regression on segments that are there or not."""
     library = needs("lime.lime_image")
 
-    def attribute(scene: Scene) -> tuple[Array, float]:
+    def attribute(scene: SegmentedImage) -> tuple[Array, float]:
         predict = output_asked(explainer.predictor_of(scene, "probability"))
         counter = Counter(lambda rows: predict(rows))
         labels = scene.segments.labels
@@ -168,13 +168,13 @@ def lime(explainer: ImageExplainer, *, samples: int = 1000, seed: int = 0) -> Im
         weights = dict(found.local_exp[0])
         return np.array([weights[j] for j in range(scene.size)]), counter.rows
 
-    return ImageRival("LIME", explainer, attribute)
+    return OtherImageExplainer("LIME", explainer, attribute)
 
 
 # ---------------------------------------------------------------- methods that differentiate a torch network
 
 
-def integrated_gradients(explainer: ImageExplainer, *, steps: int = 50) -> ImageRival:
+def integrated_gradients(explainer: ImageExplainer, *, steps: int = 50) -> OtherImageExplainer:
     """Captum's Integrated Gradients of the score, from the baseline to the image."""
 
     def call(library: Any, network: Any, image: Any, baseline: Any, target: int | None) -> Any:
@@ -185,7 +185,7 @@ def integrated_gradients(explainer: ImageExplainer, *, steps: int = 50) -> Image
     return _differentiated("Integrated Gradients", explainer, call, SHARES, steps)
 
 
-def saliency(explainer: ImageExplainer) -> ImageRival:
+def saliency(explainer: ImageExplainer) -> OtherImageExplainer:
     """Captum's Saliency: the size of the score's slope at every pixel."""
 
     def call(library: Any, network: Any, image: Any, baseline: Any, target: int | None) -> Any:
@@ -194,7 +194,7 @@ def saliency(explainer: ImageExplainer) -> ImageRival:
     return _differentiated("Saliency", explainer, call, SLOPE, 1)
 
 
-def gradcam(explainer: ImageExplainer, *, layer: Any = None) -> ImageRival:
+def gradcam(explainer: ImageExplainer, *, layer: Any = None) -> OtherImageExplainer:
     """Captum's GradCAM at a layer; by default the network's last convolution."""
     torch = needs("torch")
     network = _torch_network(explainer)
@@ -219,13 +219,13 @@ def _torch_network(explainer: ImageExplainer) -> Any:
 
 def _differentiated(
     name: str, explainer: ImageExplainer, call: Callable[..., Any], attribution: str, cost: int
-) -> ImageRival:
+) -> OtherImageExplainer:
     """A method of Captum's, (library, network, image, baseline, target) -> values of pixels."""
     torch, library = needs("torch"), needs("captum.attr")
     network = _torch_network(explainer)
     dtype = next((p.dtype for p in network.parameters()), torch.get_default_dtype())
 
-    def attribute(scene: Scene) -> tuple[Array, float]:
+    def attribute(scene: SegmentedImage) -> tuple[Array, float]:
         predict = output_asked(explainer.predictor_of(scene, "raw"))
         image, baseline = (torch.tensor(one[None], dtype=dtype) for one in (scene.image, scene.baseline))
         target = predict.outputs[0] if len(predict.all_names) > 1 else None
@@ -234,11 +234,11 @@ def _differentiated(
         pixels = scene.layout.seen(found.detach().double().numpy()[0]).sum(axis=-1)
         return by_segments(scene, pixels), float(cost)
 
-    return ImageRival(name, explainer, attribute, attribution, "raw")
+    return OtherImageExplainer(name, explainer, attribute, attribution, "raw")
 
 
-#: name -> (explainer, **choice) -> ImageRival
-IMAGE_RIVALS: dict[str, Callable[..., ImageRival]] = {
+#: name -> (explainer, **choice) -> OtherImageExplainer
+IMAGE_EXPLAINERS: dict[str, Callable[..., OtherImageExplainer]] = {
     "shap_partition": shap_partition,
     "shap_partition_segments": shap_partition_segments,
     "lime": lime,
@@ -249,15 +249,17 @@ IMAGE_RIVALS: dict[str, Callable[..., ImageRival]] = {
 
 
 def image_suite(
-    explainer: ImageExplainer, names: Iterable[str] = tuple(IMAGE_RIVALS)
-) -> dict[str, ImageRival | Skipped]:
-    """Build several rivals by name; one that does not fit the model is kept as `Skipped`, with its reason."""
-    built: dict[str, ImageRival | Skipped] = {}
+    explainer: ImageExplainer, names: Iterable[str] = tuple(IMAGE_EXPLAINERS)
+) -> dict[str, OtherImageExplainer | Skipped]:
+    """Build several other explainers by name; one that does not fit the model is kept as `Skipped`, with its reason."""
+    built: dict[str, OtherImageExplainer | Skipped] = {}
     for name in names:
-        if name not in IMAGE_RIVALS:
-            raise InputError(f"unknown rival {name!r}; of images there are {', '.join(IMAGE_RIVALS)}.")
+        if name not in IMAGE_EXPLAINERS:
+            raise InputError(
+                f"unknown other explainer {name!r}; of images there are {', '.join(IMAGE_EXPLAINERS)}."
+            )
         try:
-            built[name] = IMAGE_RIVALS[name](explainer)
+            built[name] = IMAGE_EXPLAINERS[name](explainer)
         except Unsupported as reason:
             built[name] = Skipped(name, str(reason))
     return built

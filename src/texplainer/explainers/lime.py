@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.rivals.rival import (
-    PER_SPREAD,
+from texplainer.explainers.base import (
+    PER_SD,
     SHARES,
     Counter,
-    Rival,
+    OtherExplainer,
     needs,
     rebuildable,
     row_by_row,
@@ -33,7 +33,7 @@ def lime(
     samples: int = 5000,
     seed: int | None = 0,
     **choice: Any,
-) -> Rival:
+) -> OtherExplainer:
     """Explain with LIME.
 
     Parameters
@@ -73,11 +73,11 @@ def lime(
             values[feature] = weight
         return values
 
-    return Rival(
+    return OtherExplainer(
         "LIME" if discretize else "LIME (continuous)",
         task,
         row_by_row(one, counter, seed),
-        attribution=SHARES if discretize else PER_SPREAD,
+        attribution=SHARES if discretize else PER_SD,
         settings={"samples": samples, "discretize": discretize, "seed": seed},
     )
 

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.models.libraries import library_called
-from texplainer.rivals.rival import (
+from texplainer.explainers.base import (
     Attribute,
     Counter,
-    Rival,
+    OtherExplainer,
     Task,
     evenly_spaced,
     needs,
@@ -26,7 +25,8 @@ from texplainer.rivals.rival import (
     row_by_row,
     task_of,
 )
-from texplainer.rivals.torch_mlp import torch_network
+from texplainer.explainers.torch_mlp import torch_network
+from texplainer.models.libraries import library_called
 from texplainer.support.random_state import isolated
 from texplainer.types import Array
 
@@ -41,7 +41,7 @@ def shap(
     references: int = 100,
     seed: int | None = 0,
     **choice: Any,
-) -> Rival:
+) -> OtherExplainer:
     """Explain with SHAP.
 
     Parameters
@@ -66,7 +66,7 @@ def shap(
         attribute = ALGORITHMS[chosen](library, task, counter, rows, seed)
     name = "SHAP" if algorithm == "auto" else f"SHAP ({algorithm})"
     settings = {"algorithm": chosen, "labels": labels, "references": len(rows), "seed": seed}
-    return Rival(name, task, attribute, settings=settings, predict=predict if labels else None,
+    return OtherExplainer(name, task, attribute, settings=settings, predict=predict if labels else None,
                  scale="label" if labels else "")  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _kernel_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: 
 
 def _tree_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     predictor = task.predictor
-    if predictor.scale == "margin" and len(predictor.all_names) > 2:
+    if predictor.scale == "log-odds" and len(predictor.all_names) > 2:
         raise Unsupported(
             "TreeSHAP knows the scores of several classes, not their log-odds; pass scale='raw'."
         )
@@ -137,8 +137,10 @@ def _tree_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: in
 
 def _tree_path_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: int | None) -> Attribute:
     booster, several = library_called(task.predictor.kind).trees, len(task.predictor.all_names) > 2
-    if booster and (task.predictor.scale == "probability" or (task.predictor.scale == "margin" and several)):
-        wanted = "raw" if several else "margin"
+    if booster and (
+        task.predictor.scale == "probability" or (task.predictor.scale == "log-odds" and several)
+    ):
+        wanted = "raw" if several else "log-odds"
         raise Unsupported(f"path-dependent TreeSHAP explains a booster's scores; pass scale={wanted!r}.")
     return _by_trees(task, lambda: library.TreeExplainer(task.predictor.model), rows)
 

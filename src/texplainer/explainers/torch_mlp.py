@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.rivals.rival import needs
+from texplainer.explainers.base import needs
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "logistic": "Sigmoid", "identity": "Identity"}
-SCALES = ("margin", "probability", "raw")
+SCALES = ("log-odds", "probability", "raw")
 
 
 def torch_network(model: Any, scale: str) -> Any:
@@ -25,7 +25,7 @@ def torch_network(model: Any, scale: str) -> Any:
     Parameters
     ----------
     model : a fitted MLPClassifier or MLPRegressor, alone or last in a Pipeline.
-    scale : "margin" (log-odds, of several classes each against the rest), "probability" (through the link)
+    scale : "log-odds" (log-odds, of several classes each against the rest), "probability" (through the link)
         or "raw" (the last layer).
 
     Raises
@@ -50,7 +50,7 @@ def torch_network(model: Any, scale: str) -> Any:
     if scale == "probability" and network.out_activation_ != "identity":
         softmax = network.out_activation_ == "softmax"
         layers.append(torch.nn.Softmax(dim=1) if softmax else torch.nn.Sigmoid())
-    if scale == "margin" and network.out_activation_ == "softmax":
+    if scale == "log-odds" and network.out_activation_ == "softmax":
         layers.append(_log_odds(torch))
     return torch.nn.Sequential(*layers).double().eval()
 

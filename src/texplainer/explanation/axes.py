@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 
 #: the axes of every array of an Explanation; further diagnostics have rows first
 AXES = {
@@ -21,7 +21,7 @@ AXES = {
     "curvature": "rfo",
     "hessian": "rffo",
     "predictions": "ro",
-    "wobble": "ro",
+    "relative_change": "ro",
     "taylor_residual": "ro",
     "completeness": "ro",
     "data": "rf",
@@ -55,7 +55,7 @@ def position(key: Any, names: Sequence[str], size: int) -> Any:
             )
         if key not in names:
             known = ", ".join(names[:12]) + (f", ... {len(names) - 12} more" if len(names) > 12 else "")
-            raise KeyError(f"{key!r} is not one of {known}.{meant(key, names)}")
+            raise KeyError(f"{key!r} is not one of {known}.{suggest(key, names)}")
         return names.index(key)
     if isinstance(key, slice):
         return key

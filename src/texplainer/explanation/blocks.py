@@ -1,7 +1,7 @@
 """Blocks of rows put together into arrays for all rows, as they arrive.
 
 Arrays are made when the first block shows their shape; rows that never arrive stay NaN, "" or 0 and
-"undefined". Two names that hold the same array in a block (a sensitivity is the gradient) share one
+"undefined". Two names that hold the same array in a block (the attribution "gradient" is the gradient) share one
 array for all rows, and diagnostics that only bound or rank are kept in float32: memory counts per cell.
 """
 
@@ -38,7 +38,9 @@ class RowArrays:
     def _blank(self, name: str, array: np.ndarray) -> np.ndarray:
         fill: Any = np.nan if array.dtype.kind == "f" else "" if array.dtype.kind in "UO" else 0
         dtype = np.float32 if name in NARROW else array.dtype
-        return np.full((self.rows, *array.shape[1:]), "undefined" if name == "verdict" else fill, dtype=dtype)
+        return np.full(
+            (self.rows, *array.shape[1:]), "undefined" if name == "stability" else fill, dtype=dtype
+        )
 
 
 def of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 
 if TYPE_CHECKING:
     from texplainer.explanation.explanation import Explanation
@@ -35,7 +35,7 @@ def _of_feature(explanation: Explanation, name: str) -> np.ndarray:
         known = ", ".join(explanation.feature_names[:12])
         raise InputError(
             f"by={name!r} is not a feature; there are {known}. Or give one label a row."
-            f"{meant(name, explanation.feature_names)}"
+            f"{suggest(name, explanation.feature_names)}"
         )
     column = explanation.arrays["data"][:, explanation.feature_names.index(name)]
     try:

@@ -30,9 +30,9 @@ class Explanation:
     base_values : phi_0, the mean prediction over the background, per output
     predictions : f(x) on the explained scale
     data : the user's own values
-    gradient : the slopes of the local model; NaN where the reading has none
-    units : per feature what its value is the output of: "one spread more", "this level", ...
-    diagnostics : per row: the error bound of every value, wobble, residuals, evaluations, verdict, reason
+    gradient : the slopes of the local model; NaN where the attribution has none
+    units : per feature what its value is the output of: "one SD more", "this level", ...
+    diagnostics : per row: the error bound of every value, relative change, residuals, evaluations, stability, reason
     categories : per categorical feature, the effect of every level
     """
 
@@ -40,7 +40,7 @@ class Explanation:
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     scale: str = "raw"
-    attribution: str = "sensitivity"
+    attribution: str = "gradient"
     engine: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     categories: Mapping[str, CategoryEffects] = field(default_factory=dict)
@@ -205,8 +205,8 @@ class Explanation:
 
     # -------------------------------------------------------------- its siblings
 
-    def sibling(self, attribution: str) -> Explanation:
-        """The same rows in another reading, by the explainer that made this one."""
+    def with_attribution(self, attribution: str) -> Explanation:
+        """The same rows in another attribution, by the explainer that made this one."""
         if attribution == self.attribution:
             return self
         if self.live is None:
@@ -225,7 +225,7 @@ class Explanation:
 
     def shares(self) -> Explanation:
         """The sibling that adds up, base value + values = f(x), of just these rows (while live)."""
-        return self.sibling("shares")
+        return self.with_attribution("shapley")
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the explainer."""
@@ -276,7 +276,7 @@ class Explanation:
         return parts_of_rows.over_rows(self, "sum")
 
     def to_frame(self) -> Any:
-        """A pandas table, one line per row, feature and output: value, its unit and error, data, verdict."""
+        """A pandas table, one line per row, feature and output: value, its unit and error, data, stability."""
         return views.to_frame(self)
 
     def to_pixels(self) -> np.ndarray:
@@ -311,10 +311,10 @@ class Explanation:
 
         return notebook.explanation(self)
 
-    def verdict_counts(self) -> dict[str, int]:
-        """How many rows are stable, fragile and undefined."""
-        verdict = self.arrays.get("verdict", np.array([], dtype=str))
-        return {v: int(np.sum(verdict == v)) for v in ("stable", "fragile", "undefined")}
+    def stability_counts(self) -> dict[str, int]:
+        """How many rows are stable, unstable and undefined."""
+        stability = self.arrays.get("stability", np.array([], dtype=str))
+        return {v: int(np.sum(stability == v)) for v in ("stable", "unstable", "undefined")}
 
     def __repr__(self) -> str:
         return views.summary_words(self)

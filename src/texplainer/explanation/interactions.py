@@ -1,6 +1,6 @@
 """The frozen result of second order: how much one feature's slope hangs on another feature.
 
-`values[r, i, j]` is the change, for one spread more of feature j, of what one spread more of feature i does
+`values[r, i, j]` is the change, for one SD more of feature j, of what one SD more of feature i does
 to the output; on the diagonal, a feature's own curvature. Of a category it is what this level does compared
 with the average one.
 """
@@ -30,8 +30,8 @@ class Interactions:
     scale, engine
         What was explained, and how it was differentiated.
     width
-        Of the neighbourhood, in spreads.
-    spreads
+        Of the neighbourhood, in SDs.
+    SDs
         (features,), what one step of a feature is; NaN for categories.
     """
 
@@ -128,6 +128,6 @@ class Interactions:
         return (
             f"Interactions of {len(self)} rows, {len(self.feature_names)} features, "
             f"{', '.join(self.output_names[:3])} on the {self.scale} scale\n"
-            f"  engine     {self.engine}, averaged over {self.width:.3g} spreads\n"
+            f"  engine     {self.engine}, averaged over {self.width:.3g} SDs\n"
             f"  strongest  {', '.join(pairs)}"
         )

@@ -55,7 +55,7 @@ class CategoryEffects:
 class Live:
     """The link of an Explanation to the explainer that made it.
 
-    `ask(rows, name)` explains rows of the same table, by their positions, in another reading; `rows` are
+    `ask(rows, name)` explains rows of the same table, by their positions, in another attribution; `rows` are
     the positions of the Explanation's own.
     """
 

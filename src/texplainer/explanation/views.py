@@ -47,10 +47,10 @@ def to_frame(explanation: Explanation) -> Any:
         table["unit"] = np.array(explanation.units, dtype=object)[f]
     if "error" in arrays:
         table["error"] = arrays["error"].reshape(-1)
-    if "wobble" in arrays:
-        table["wobble"] = arrays["wobble"][r, o]
-    if "verdict" in arrays:
-        table["verdict"] = arrays["verdict"][r]
+    if "relative_change" in arrays:
+        table["relative_change"] = arrays["relative_change"][r, o]
+    if "stability" in arrays:
+        table["stability"] = arrays["stability"][r]
     return pd.DataFrame(table, index=None if "index" not in arrays else pd.Index(arrays["index"].tolist())[r])
 
 
@@ -85,14 +85,14 @@ def summary_words(explanation: Explanation) -> str:
     if explanation.engine:
         lines.append(f"  engine       {explanation.engine}: {explanation.settings.get('why', '')}")
     cost = arrays.get("evaluations")
-    if cost is not None and np.isfinite(cost).all():  # not every rival counts
+    if cost is not None and np.isfinite(cost).all():  # not every other explainer counts
         lines.append(f"  evaluations  {int(cost.sum()):,} ({cost.mean():,.0f} a row)")
     if "error" in arrays:
         lines.append(f"  error bound  {_error_words(arrays['values'], arrays['error'])}")
-    if "wobble" in arrays:
-        lines.append(f"  wobble       {_wobble_words(arrays['wobble'])}")
-    if "verdict" in arrays:
-        counts = explanation.verdict_counts()
+    if "relative_change" in arrays:
+        lines.append(f"  relative change       {_relative_change_words(arrays['relative_change'])}")
+    if "stability" in arrays:
+        counts = explanation.stability_counts()
         lines.append("  rows         " + ", ".join(f"{n} {v}" for v, n in counts.items()))
     if explanation.categories:
         lines.append(f"  categorical  {', '.join(explanation.categories)}")
@@ -141,12 +141,12 @@ def _error_words(values: np.ndarray, error: np.ndarray) -> str:
     return f"median {middle:.1e}, 95% below {high:.1e} of a row's values"
 
 
-def _wobble_words(wobble: np.ndarray) -> str:
-    known = wobble[np.isfinite(wobble)]
+def _relative_change_words(relative_change: np.ndarray) -> str:
+    known = relative_change[np.isfinite(relative_change)]
     if not len(known):
         return "not known"
     middle, high = np.quantile(known, [0.5, 0.95])
-    return f"median {middle:.1%}, 95% below {high:.1%} of a row's values, under moves of 5% of a spread"
+    return f"median {middle:.1%}, 95% below {high:.1%} of a row's values, under moves of 5% of an SD"
 
 
 def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:
@@ -154,8 +154,8 @@ def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:
     gradient = explanation.arrays["gradient"]
     if np.isnan(gradient).all():
         raise InputError(
-            f"the reading {explanation.attribution!r} has no slopes and so no local model; "
-            "take explanation.sibling('local'), or explainer(X)."
+            f"the attribution {explanation.attribution!r} has no slopes and so no local model; "
+            "take explanation.with_attribution('slope'), or explainer(X)."
         )
     if order not in (1, 2):
         raise InputError(f"order={order!r} is no order of this local model; expected 1 or 2.")

@@ -90,19 +90,19 @@ def prepare_job(
         "model": models.fingerprint(model),
         "data": {"name": table.path.name, "sha256": table.sha256, "rows": table.rows},
         "background": origin,
-        "configuration": {**options, "columns": list(columns), **_said(dialect)},
+        "configuration": {**options, "columns": list(columns), **_warn_unsupported(dialect)},
     }
     return ExplainJob(explainer, table, columns, rows, facts)
 
 
-def with_reading(job: ExplainJob, attribution: str) -> ExplainJob:
-    """The same job in another reading; its record says how to repeat just that."""
+def with_attribution(job: ExplainJob, attribution: str) -> ExplainJob:
+    """The same job in another attribution; its record says how to repeat just that."""
     explainer = TExplainer(**{**job.explainer.arguments, "attribution": attribution})
     configuration = {**job.facts["configuration"], "attribution": attribution}
     return replace(job, explainer=explainer, facts={**job.facts, "configuration": configuration})
 
 
-def _said(dialect: Dialect | None) -> dict[str, Any]:
+def _warn_unsupported(dialect: Dialect | None) -> dict[str, Any]:
     """The dialect for the record, where it is not the format's own."""
     said = {name: mark for name, mark in asdict(dialect or Dialect()).items() if mark is not None}
     return {"dialect": said} if said else {}
@@ -120,7 +120,7 @@ def explain_blocks(job: ExplainJob, wanted: Sequence[int] | None = None) -> Iter
             continue
         piece, error = explain_piece(job.explainer, frame, job.background)
         failure = failure or error
-        good += int((piece.arrays["verdict"] != "undefined").sum())
+        good += int((piece.arrays["stability"] != "undefined").sum())
         yield number * job.block, piece
     if failure is not None and not good:
         raise failure

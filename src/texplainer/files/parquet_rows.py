@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
 from texplainer.files.tables import STREAMED
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 
 READ_ROWS = 4096  # decoded at a time
 
@@ -96,7 +96,7 @@ def wanted_columns(names: Sequence[str], wanted: Sequence[str] | None) -> tuple[
     if missing:
         raise InputError(
             f"the source lacks the columns {missing}; it has {list(names)}. Rename its columns to "
-            f"those of the background.{meant(missing[0], names)}"
+            f"those of the background.{suggest(missing[0], names)}"
         )
     return tuple(wanted)
 

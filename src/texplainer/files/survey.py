@@ -17,7 +17,7 @@ from texplainer.errors import InputError
 from texplainer.files import doubts, tables
 from texplainer.files.paths import existing
 from texplainer.support import hashing
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 
 MOST_LEVELS = 256  # a text column with more is an identifier, no category
 BACKGROUND_ROWS = 500
@@ -129,7 +129,7 @@ def columns_for(table: DiskTable, wanted: Sequence[str] | None, drop: Sequence[s
     if absent:
         raise InputError(
             f"{table.path} has no column {absent[0]!r} to drop; it has {', '.join(table.names[:20])}."
-            f"{meant(absent[0], table.names)}"
+            f"{suggest(absent[0], table.names)}"
         )
     if wanted is None:
         return tuple(name for name in table.names if name not in drop)
@@ -139,7 +139,7 @@ def columns_for(table: DiskTable, wanted: Sequence[str] | None, drop: Sequence[s
     if missing:
         raise InputError(
             f"{table.path} lacks the columns {', '.join(map(repr, missing[:8]))} of the model; it has "
-            f"{', '.join(table.names[:20])}. Rename or add them.{meant(missing[0], table.names)}"
+            f"{', '.join(table.names[:20])}. Rename or add them.{suggest(missing[0], table.names)}"
         )
     return tuple(known[name] for name in wanted)
 

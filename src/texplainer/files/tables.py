@@ -70,7 +70,9 @@ def read_blocks(path: Path, kinds: Kinds | None = None, dialect: Dialect | None 
     except InputError:
         raise
     except ModuleNotFoundError as error:
-        raise InputError(f"reading {path} needs {error.name!r}: pip install 'texplainer[files]'.") from error
+        raise InputError(
+            f"attribution {path} needs {error.name!r}: pip install 'texplainer[files]'."
+        ) from error
     except Exception as error:
         if found.texts and open_quote(path):
             raise InputError(

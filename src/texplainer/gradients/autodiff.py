@@ -37,7 +37,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     if predictor.schema.encoded:
         raise Unsupported("categorical columns reach the model as something else than numbers.")
     model, ending = predictor.model, predictor.ending
-    if library == "torch" and ending and predictor.scale == "margin":
+    if library == "torch" and ending and predictor.scale == "log-odds":
         from texplainer.models.libraries.torch import without_ending
 
         model, found = without_ending(model)
@@ -69,7 +69,7 @@ def _link(scale: str, columns: int, ending: str = "") -> Map:
     if ending:
         probability = links.pair if columns == 1 else identity
         return probability if scale == "probability" else compose(probability, links.log_odds)
-    if scale == "margin":
+    if scale == "log-odds":
         return links.two_sided if columns == 1 else links.softmax_link
     return compose(links.sigmoid, links.pair) if columns == 1 else links.softmax
 

@@ -26,12 +26,12 @@ def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Sett
     """
     schema = predictor.schema
     if schema.layout is None or schema.inner is None:
-        return _still(choose(predictor, rows, engine, settings), schema)
+        return _zero_categorical_gradients(choose(predictor, rows, engine, settings), schema)
     groups = schema.layout.groups.values()
     if not all(group.indicator for group in groups):  # other codes cannot be marked: nothing is unfolded
         name = "finite-difference" if engine == "auto" else engine
         return choose(predictor, rows, name, replace(settings, bounds=schema.narrow(settings.bounds)))
-    wide = replace(predictor, schema=_hardened(schema.inner, groups))
+    wide = replace(predictor, schema=_mark_onehot_categorical(schema.inner, groups))
     return folded_engine(choose(wide, schema.wide(rows), engine, settings), schema)
 
 
@@ -74,10 +74,10 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
         lines=lines if engine.lines else None,
         replaced=replaced if engine.replaced else None,
     )
-    return _still(folded, schema)
+    return _zero_categorical_gradients(folded, schema)
 
 
-def _still(engine: Engine, schema: Schema) -> Engine:
+def _zero_categorical_gradients(engine: Engine, schema: Schema) -> Engine:
     """Categories have no derivative, whatever an engine makes of their codes."""
     coded = list(schema.levels)
     if not coded:
@@ -90,10 +90,12 @@ def _still(engine: Engine, schema: Schema) -> Engine:
         flags[:, coded] = 0
         return replace(found, flags=flags)
 
-    return replace(engine, gradient=gradient, point=engine.point and _still(engine.point, schema))
+    return replace(
+        engine, gradient=gradient, point=engine.point and _zero_categorical_gradients(engine.point, schema)
+    )
 
 
-def _hardened(inner: Schema, groups: Iterable[ColumnGroup]) -> Schema:
+def _mark_onehot_categorical(inner: Schema, groups: Iterable[ColumnGroup]) -> Schema:
     """Mark one-hot columns as categories of their own, with the codes 0 and 1 they already hold."""
     cells = {c: (0.0, 1.0) for group in groups for c in group.columns}
     return replace(inner, levels={**cells, **inner.levels})

@@ -20,7 +20,7 @@ from texplainer.types import Array
 
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
 SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
-MOVE = 0.05  # in spreads: a row measured a little differently
+MOVE = 0.05  # in SDs: a row measured a little differently
 #: Points given to an engine at a time, where many belong to one row: 48 in an average, 64 in shares. Blocks
 #: of rows and of points are whole parts of it, so that none is filled up in vain, up to 500 columns.
 BATCH = 4032
@@ -53,8 +53,8 @@ class Gradient:
     extras
         Further arrays, rows first (Algorithm 1's trace, a tree's certificate).
     change
-        (rows, outputs), how much the gradient times the features' spreads would change (the expected
-        Euclidean norm) had the row been measured a little differently: moved by `MOVE` spreads times a
+        (rows, outputs), how much the gradient times the features' SDs would change (the expected
+        Euclidean norm) had the row been measured a little differently: moved by `MOVE` SDs times a
         standard normal number in every numeric feature. NaN, or None altogether, where unknown.
     """
 
@@ -79,7 +79,7 @@ class Engine:
     why: str
     gradient: Callable[[Any], Gradient]
     exact: bool = True
-    width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's spread
+    width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's SD
     narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
     point: Engine | None = None
     #: starts (lines, features), weights (lines,), groups (lines,), rows (rows, features) -> the exact

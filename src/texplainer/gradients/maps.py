@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import BATCH, Engine, Gradient
 from texplainer.gradients.transformers import Map
@@ -26,7 +26,7 @@ ROUNDINGS = 64.0  # error bound in units of round-off, relative to the row's gra
 LEAST_BOUND = 1e-37  # of an error, in float32: a smaller one would be stored as 0
 FLOOR = 0.125  # share of the steepest background slope that sets the error where a row is flat
 SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
-PROBE = {8: 1e-4, 4: 1e-2}  # length of the checking step in spreads, by float width
+PROBE = {8: 1e-4, 4: 1e-2}  # length of the checking step in SDs, by float width
 AGREE = 0.2  # relative difference to a coarse difference quotient that no right derivative has in most rows
 
 
@@ -44,7 +44,7 @@ def checked_engine(
 
     `narrow` says whether the map computes in the float width of the rows it is given.
     """
-    sigma = spread(background)
+    sigma = robust_sd(background)
     sample = background[np.all(np.isfinite(background), axis=1)]
     sample = sample[:: max(1, len(sample) // CHECK_ROWS)][:CHECK_ROWS]
     if not len(sample):
@@ -79,7 +79,7 @@ def differentiate(
     )  # C order always: other layouts are summed in another order
     fixed = ~predictor.schema.numeric
     rounding = (ROUNDINGS * max(predictor.unit, float(np.finfo(width).eps) / 2) / sigma).astype(np.float32)
-    floor = max(floor, LEAST_BOUND / max(float(rounding.min()), LEAST_BOUND))  # a vast spread rounds to 0
+    floor = max(floor, LEAST_BOUND / max(float(rounding.min()), LEAST_BOUND))  # a vast SD rounds to 0
     spreads = sigma.astype(width)
     for start in range(0, count, size):
         part = slice(start, min(start + size, count))
@@ -101,7 +101,7 @@ def differentiate(
 
 
 def _more_rows(sample: Array, sigma: Array) -> Array:
-    """A few rows and others up to a spread above them, each feature a part of its own."""
+    """A few rows and others up to an SD above them, each feature a part of its own."""
     turns = np.sqrt(2) * np.arange(1, len(sigma) + 1) * np.arange(1, FEW_ROWS)[:, None]
     return np.concatenate([sample, *(sample + sigma * (turn % 1.0) for turn in turns)])
 
@@ -110,7 +110,7 @@ def _check_values(chosen: Map, predictor: Predictor, sample: Array, allowed: flo
     expected, found = predictor.everything(sample), chosen(sample)[0]
     if expected.shape != found.shape:
         raise Unsupported(f"its derivative has {found.shape[1]} outputs, the model {expected.shape[1]}.")
-    known = np.abs(expected) < SATURATED if predictor.scale == "margin" else np.isfinite(expected)
+    known = np.abs(expected) < SATURATED if predictor.scale == "log-odds" else np.isfinite(expected)
     scale = max(1e-300, float(np.abs(expected).max()))
     gap = float(np.max(np.abs(expected - found)[known], initial=0.0)) / scale
     if not gap <= allowed:

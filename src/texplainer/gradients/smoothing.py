@@ -4,7 +4,7 @@ A derivative at a point changes sign at every kink. Its average over a neighbour
 
     G(x) = E grad f(x + w sigma z),   z ~ N(0, 1) per feature,
 
-is the gradient of the model smoothed with a Gaussian of width w spreads: a continuous function of x, the same
+is the gradient of the model smoothed with a Gaussian of width w SDs: a continuous function of x, the same
 width for all rows (`width`). For exact engines the expectation is a mean over 48 fixed antithetic
 points (`points`); for black boxes the slopes are read off a designed experiment (`design`); trees smooth
 themselves.
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from texplainer.background.spread import spread, varying_columns
+from texplainer.background.sd import robust_sd, varying_columns
 from texplainer.errors import InputError
 from texplainer.gradients.engine import BATCH, MOVE, Engine, Gradient, Settings
 from texplainer.gradients.finite_difference import design
@@ -55,7 +55,7 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
     movable = predictor.schema.numeric.any()
     if engine.name == "tree" or width == 0.0 or settings.step != "auto" or not asked or not movable:
         return engine
-    sigma = spread(background)
+    sigma = robust_sd(background)
     varies = varying_columns(background)
     unit = np.where(varies, sigma, 0.0)
     if width is None:
@@ -64,7 +64,7 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
         return design.designed_engine(engine, predictor, background, unit, width, settings)
     engine = replace(engine, narrow=_narrow(engine, background))
     gradient = partial(average, engine, predictor, settings, sigma, width, varies=varies)
-    why = f"{engine.why}, averaged over {width:.3g} spreads"
+    why = f"{engine.why}, averaged over {width:.3g} SDs"
     return replace(engine, gradient=gradient, width=width, why=why, point=engine)
 
 

@@ -1,4 +1,4 @@
-"""How wide a neighbourhood the model itself allows: one number per model, in units of each feature's spread.
+"""How wide a neighbourhood the model itself allows: one number per model, in units of each feature's SD.
 
 The width is the largest at which the averaged model is still the model: R² of averaged against original
 predictions on background rows is FAITHFUL there. It is looked for between the values of a grid, by halving,

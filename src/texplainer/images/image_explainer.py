@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.attributions.table import ATTRIBUTIONS, attribution_of
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.parts import Live
 from texplainer.images.baselines import baselines_of
 from texplainer.images.joining import joined_images
-from texplainer.images.masking import Masked, Scene, masked
+from texplainer.images.masking import Masked, SegmentedImage, masked
 from texplainer.images.pictures import read_pictures
 from texplainer.images.segments import segment
 from texplainer.models import predictor
 from texplainer.models.predictor import Predictor
-from texplainer.readings.table import READINGS, reading_of
 from texplainer.support import hashing
 from texplainer.support.progress import track
 from texplainer.tables.schema import Schema
@@ -60,16 +60,16 @@ class ImageExplainer:
         What is explained: "predicted" (each image's own class), "all", an output's name or index, or
         several in a list.
     scale
-        As for `TExplainer`: "auto", "probability", "margin" or "raw".
+        As for `TExplainer`: "auto", "probability", "log-odds" or "raw".
     engine
         "auto" takes exact slopes through the mask where the model's library has them, and a designed
         experiment elsewhere.
     smoothing
         Width of the neighbourhood of the full image, as presence: slopes are averaged over it.
     attribution
-        The question: "local" (what does the model react to, here?), "shares" (where does the difference
-        to the baseline come from? they add up to it), "effect" (how much hangs on a segment?) or
-        "sensitivity".
+        The question: "slope" (what does the model react to, here?), "shapley" (where does the difference
+        to the baseline come from? they add up to it), "variation" (how much hangs on a segment?) or
+        "gradient".
     batch_rows
         The most images given to the model at once.
 
@@ -92,7 +92,7 @@ class ImageExplainer:
         scale: str = "auto",
         engine: str = "auto",
         smoothing: Any = WIDTH,
-        attribution: str = "local",
+        attribution: str = "slope",
         batch_rows: int = BATCH_ROWS,
     ) -> None:
         if batch_rows < 1:
@@ -101,7 +101,7 @@ class ImageExplainer:
         self.segments, self.n_segments, self.baseline = segments, n_segments, baseline
         self.channels, self.value_range = channels, value_range
         self.output, self.scale = output, scale
-        self.attribution = reading_of(attribution)
+        self.attribution = attribution_of(attribution)
         self.batch_rows = batch_rows
         self.smoothing = smoothing
         self._options = {"engine": engine, "batch_rows": batch_rows}
@@ -109,11 +109,11 @@ class ImageExplainer:
     def __call__(
         self, images: Any, *, attribution: str | None = None, progress: bool | None = None
     ) -> Explanation:
-        """Explain images in the explainer's own reading or in another.
+        """Explain images in the explainer's own attribution or in another.
 
         `progress` shows a bar (None: on a terminal, when there are several images).
         """
-        name = self.attribution if attribution is None else reading_of(attribution)
+        name = self.attribution if attribution is None else attribution_of(attribution)
         return self.explain_scenes(self.scenes(images), name, progress)
 
     def __repr__(self) -> str:
@@ -124,15 +124,17 @@ class ImageExplainer:
             f"output {self.output}, attribution {self.attribution}"
         )
 
-    def scenes(self, images: Any) -> list[Scene]:
+    def scenes(self, images: Any) -> list[SegmentedImage]:
         """The images with their baselines and segments."""
         pictures = read_pictures(images, self.channels, self.value_range)
         cut = segment(pictures, self.segments, self.n_segments)
         absent = baselines_of(pictures, self.baseline)
         parts = zip(pictures.pixels, absent, cut, strict=True)
-        return [Scene(image, base, own, pictures.layout, pictures.tensors) for image, base, own in parts]
+        return [
+            SegmentedImage(image, base, own, pictures.layout, pictures.tensors) for image, base, own in parts
+        ]
 
-    def predictor_of(self, scene: Scene, scale: str = "") -> Predictor:
+    def predictor_of(self, scene: SegmentedImage, scale: str = "") -> Predictor:
         """One image as a function of its segments' presence: the explained output.
 
         On the explainer's own scale; on another, where the model offers it.
@@ -148,7 +150,7 @@ class ImageExplainer:
             return self.predictor_of(scene, "auto")
 
     def explain_scenes(
-        self, scenes: Sequence[Scene], attribution: str | None = None, progress: bool | None = False
+        self, scenes: Sequence[SegmentedImage], attribution: str | None = None, progress: bool | None = False
     ) -> Explanation:
         """Explain images that are cut already."""
         name = attribution or self.attribution
@@ -164,7 +166,7 @@ class ImageExplainer:
 
     # -------------------------------------------------------------- the work
 
-    def _explain(self, scene: Scene, name: str) -> Explanation:
+    def _explain(self, scene: SegmentedImage, name: str) -> Explanation:
         """One image, a row of ones."""
         explainer, wrapped, predicted = self._prepared(scene, name)
         part = explainer(np.ones((1, scene.size)), progress=False)
@@ -175,11 +177,11 @@ class ImageExplainer:
         arrays = {**part.arrays, "predicted_class": np.array([predicted])}
         return replace(part, arrays=arrays, output_names=("predicted",))
 
-    def _prepared(self, scene: Scene, name: str) -> tuple[TExplainer, Masked, int | None]:
+    def _prepared(self, scene: SegmentedImage, name: str) -> tuple[TExplainer, Masked, int | None]:
         wrapped = masked(self.model, scene, self.scale)
         scale = self.scale if wrapped.scale is None else "auto"
         output, predicted = self._output(scene, wrapped.model, scale)
-        with warnings.catch_warnings():  # one row is all the background there is, and its spread is known
+        with warnings.catch_warnings():  # one row is all the background there is, and its SD is known
             warnings.simplefilter("ignore", BackgroundWarning)
             explainer = TExplainer(
                 wrapped.model,
@@ -187,7 +189,7 @@ class ImageExplainer:
                 output=output,
                 scale=scale,
                 attribution=name,
-                smoothing=self.smoothing if READINGS[name].neighbourhood else "auto",
+                smoothing=self.smoothing if ATTRIBUTIONS[name].neighbourhood else "auto",
                 bounds=(0.0, 1.0),
                 categorical=(),
                 feature_names=scene.segments.names,
@@ -195,7 +197,7 @@ class ImageExplainer:
             )
         return explainer, wrapped, predicted
 
-    def _output(self, scene: Scene, model: Any, scale: str) -> tuple[Any, int | None]:
+    def _output(self, scene: SegmentedImage, model: Any, scale: str) -> tuple[Any, int | None]:
         """What to ask the tabular explainer for; of the predicted class, which that is."""
         asked = self._adapted(scene, model, scale, "all")
         if self.output not in ("predicted", None) or len(asked.all_names) == 1:
@@ -203,7 +205,7 @@ class ImageExplainer:
         best = int(asked(np.ones((1, scene.size)))[0].argmax())
         return best, best
 
-    def _adapted(self, scene: Scene, model: Any, scale: str, output: Any) -> Predictor:
+    def _adapted(self, scene: SegmentedImage, model: Any, scale: str, output: Any) -> Predictor:
         schema, full = Schema(scene.segments.names, "array"), np.ones((1, scene.size))
         try:
             return predictor.adapt(
@@ -215,7 +217,7 @@ class ImageExplainer:
                 "channels on another axis, give it images in that order."
             ) from error
 
-    def _record(self, whole: Explanation, scenes: Sequence[Scene]) -> dict[str, Any]:
+    def _record(self, whole: Explanation, scenes: Sequence[SegmentedImage]) -> dict[str, Any]:
         """What was run, for the record; plain values only."""
         plain = {
             name: value if isinstance(value, (str, int, float)) else "given"

@@ -10,10 +10,12 @@ import numpy as np
 
 from texplainer.explanation.axes import axes_of
 from texplainer.explanation.explanation import Explanation
-from texplainer.images.masking import Scene
+from texplainer.images.masking import SegmentedImage
 
 
-def joined_images(parts: Sequence[Explanation], scenes: Sequence[Scene], **words: Any) -> Explanation:
+def joined_images(
+    parts: Sequence[Explanation], scenes: Sequence[SegmentedImage], **words: Any
+) -> Explanation:
     """One Explanation of all images, with the images and their maps of segments among its arrays."""
     width = max(scene.size for scene in scenes)
     names = set.intersection(*(set(part.arrays) for part in parts))
@@ -41,6 +43,6 @@ def _padded(name: str, array: np.ndarray, width: int) -> np.ndarray:
     return np.pad(array, [(0, 0), (0, missing), *[(0, 0)] * (array.ndim - 2)]) if missing else array
 
 
-def _numbers(scene: Scene, width: int) -> np.ndarray:
+def _numbers(scene: SegmentedImage, width: int) -> np.ndarray:
     """The number each feature has in the map of segments; -1 for one the image does not have."""
     return np.where(np.arange(width) < scene.size, np.arange(width), -1)

@@ -24,7 +24,7 @@ from texplainer.tables.schema import Schema
 
 
 @dataclass(frozen=True)
-class Scene:
+class SegmentedImage:
     """One image, what stands for it where it is absent, and its segments."""
 
     image: np.ndarray  # in the model's layout
@@ -54,12 +54,12 @@ class Scene:
         seen = self.layout.seen(self.image)
         return self.layout.given(np.broadcast_to(self.segments.labels[..., None], seen.shape)).reshape(-1)
 
-    def by_pixel(self) -> Scene:
+    def by_pixel(self) -> SegmentedImage:
         """The same with every pixel a segment of its own."""
         shape = self.segments.labels.shape
         return replace(self, segments=Segments.numbered(shape))
 
-    def of_numbers(self) -> Scene:
+    def of_numbers(self) -> SegmentedImage:
         """A scene whose presences are the numbers an image consists of, one by one."""
         ones, zeros = np.ones_like(self.image), np.zeros_like(self.image)
         return replace(self, image=ones, baseline=zeros, segments=Segments.numbered(self.image.shape))
@@ -76,7 +76,7 @@ class Masked:
 class MaskedFunction:
     """g as a plain function of arrays; equal rows are shown to the model once."""
 
-    def __init__(self, call: Callable[[Any], Any], scene: Scene) -> None:
+    def __init__(self, call: Callable[[Any], Any], scene: SegmentedImage) -> None:
         self.call, self.scene = call, scene
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ class MaskedFunction:
         return np.asarray(self.call(images.astype(self.scene.image.dtype)))[back.reshape(-1)]
 
 
-def masked(model: Any, scene: Scene, scale: str) -> Masked:
+def masked(model: Any, scene: SegmentedImage, scale: str) -> Masked:
     """Write a model of one scene's segments."""
     name = library_of(model).name
     if name == "callable" and scene.tensors and callable(model):
@@ -99,26 +99,26 @@ def masked(model: Any, scene: Scene, scale: str) -> Masked:
     return Masked(found) if found is not None else _plain(model, scene, scale)
 
 
-def _plain(model: Any, scene: Scene, scale: str) -> Masked:
+def _plain(model: Any, scene: SegmentedImage, scale: str) -> Masked:
     """A model that is called by the file of its library, on a scale chosen here."""
-    outlet = library_of(model).outlet(model, Schema(scene.segments.names, "array"))
-    chosen = outlet.default if scale == "auto" else scale
-    if chosen not in outlet.scales:
+    adapter = library_of(model).adapter(model, Schema(scene.segments.names, "array"))
+    chosen = adapter.default if scale == "auto" else scale
+    if chosen not in adapter.scales:
         raise InputError(
             f"scale={scale!r} is not available for a {type(model).__name__}; it offers "
-            f"{', '.join(outlet.scales)}. Choose one of these, or scale='auto'."
+            f"{', '.join(adapter.scales)}. Choose one of these, or scale='auto'."
         )
-    return Masked(MaskedFunction(outlet.scales[chosen], scene), chosen)
+    return Masked(MaskedFunction(adapter.scales[chosen], scene), chosen)
 
 
 # ---------------------------------------------------------------- libraries with derivatives
 
 
-def _torch(model: Any, scene: Scene) -> Any:
+def _torch(model: Any, scene: SegmentedImage) -> Any:
     return _torch_module(model, model, scene)
 
 
-def _torch_module(module: Any, call: Callable[[Any], Any], scene: Scene) -> Any:
+def _torch_module(module: Any, call: Callable[[Any], Any], scene: SegmentedImage) -> Any:
     import torch
 
     first = (
@@ -161,13 +161,13 @@ def _is_module(model: Any) -> bool:
     return hasattr(model, "parameters")
 
 
-def _jax(model: Any, scene: Scene) -> Any:
+def _jax(model: Any, scene: SegmentedImage) -> Any:
     import jax
 
     return jax.jit(lambda z: model(scene.image * scene.masks(z) + scene.baseline * (1 - scene.masks(z))))
 
 
-def _keras(model: Any, scene: Scene) -> Any:
+def _keras(model: Any, scene: SegmentedImage) -> Any:
     import keras
 
     backend = keras.backend.backend()
@@ -179,4 +179,8 @@ def _keras(model: Any, scene: Scene) -> Any:
 
 
 #: library -> g written in it; None where it cannot be
-DIFFERENTIABLE: dict[str, Callable[[Any, Scene], Any]] = {"torch": _torch, "jax": _jax, "keras": _keras}
+DIFFERENTIABLE: dict[str, Callable[[Any, SegmentedImage], Any]] = {
+    "torch": _torch,
+    "jax": _jax,
+    "keras": _keras,
+}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from texplainer.attributions.attribution import ExplainContext
 from texplainer.background.summary import Background
 from texplainer.categories.level_effects import Categories
 from texplainer.explanation.interactions import Interactions
@@ -15,7 +16,6 @@ from texplainer.interactions.factorial import designed
 from texplainer.interactions.second_order import SecondOrder, symmetric
 from texplainer.interactions.slopes_of_slopes import fitted, slope_differences
 from texplainer.models.predictor import Predictor
-from texplainer.readings.reading import Place
 from texplainer.support.progress import track
 from texplainer.types import Array
 
@@ -41,8 +41,8 @@ def second_order(
     blocks = [todo[i : i + size] for i in range(0, len(todo), size)]
     for block in track(blocks, "interactions", progress, [len(b) for b in blocks]):
         f0 = predictor(rows[block])
-        place = Place(rows[block], f0, background, predictor, engine, background.bounds)
-        found = with_double_swaps(symmetric(_numeric(place)), place, categories)
+        context = ExplainContext(rows[block], f0, background, predictor, engine, background.bounds)
+        found = with_double_swaps(symmetric(_numeric(context)), context, categories)
         values[block], error[block], predictions[block] = found.values, found.error, f0
         cost[block] = found.evaluations + 1
     arrays = {"values": values, "error": error, "predictions": predictions, "evaluations": cost}
@@ -62,14 +62,14 @@ def second_order(
     )
 
 
-def _numeric(place: Place) -> SecondOrder:
+def _numeric(context: ExplainContext) -> SecondOrder:
     """The numeric features' matrix by the way that fits the engine."""
-    engine, predictor, sigma = place.engine, place.predictor, place.background.sigma
+    engine, predictor, sigma = context.engine, context.predictor, context.background.sigma
     if not engine.exact:
-        return designed(predictor, sigma, engine.width, place.bounds, place.rows)
+        return designed(predictor, sigma, engine.width, context.bounds, context.rows)
     if engine.name == "tree" or not engine.width:
-        return slope_differences(engine, predictor, sigma, place.rows)
-    return fitted(engine, predictor, sigma, place.bounds, place.rows)
+        return slope_differences(engine, predictor, sigma, context.rows)
+    return fitted(engine, predictor, sigma, context.bounds, context.rows)
 
 
 def _of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

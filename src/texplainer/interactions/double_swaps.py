@@ -1,6 +1,6 @@
 """Interactions of categories: what a level does, compared with the average one, to slopes and to levels.
 
-A category has no "more"; in the reading "local" its value is the difference D f = f(x) - sum_c pi_c f(x^c).
+A category has no "more"; in the attribution "slope" its value is the difference D f = f(x) - sum_c pi_c f(x^c).
 Its interaction with a number is that difference of the number's value, D_c(sigma_j slope_j); of two
 categories it is the double swap
 
@@ -15,28 +15,28 @@ from itertools import combinations
 
 import numpy as np
 
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.replaced import noise_floor, predict_points
 from texplainer.categories.level_effects import Categories
 from texplainer.categories.swaps import Feature
 from texplainer.interactions.second_order import SecondOrder
-from texplainer.readings.reading import Place
-from texplainer.readings.replaced import noise_floor, predict_points
 from texplainer.types import Array
 
 
-def with_double_swaps(found: SecondOrder, place: Place, categories: Categories) -> SecondOrder:
+def with_double_swaps(found: SecondOrder, context: ExplainContext, categories: Categories) -> SecondOrder:
     """The answer with the rows and columns of every categorical feature in place."""
     if not categories.features:
         return found
     values, error, cost = found.values.copy(), found.error.copy(), found.evaluations
-    weights = categories.weigh(place.rows)
+    weights = categories.weigh(context.rows)
     for feature, weight in zip(categories.features, weights, strict=True):
-        value, bound = _against_numbers(place, feature, weight)
+        value, bound = _against_numbers(context, feature, weight)
         for array, part in ((values, value), (error, bound)):
             array[:, feature.column] = array[:, :, feature.column] = part
         cost = cost + len(feature.codes) + 1
-    floor = noise_floor(place.predictor, place.predictions, place.background.output_spread)
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     for (one, first), (two, second) in combinations(zip(categories.features, weights, strict=True), 2):
-        value = _against_levels(place, (one, two), (first, second))
+        value = _against_levels(context, (one, two), (first, second))
         value[np.abs(value) <= 2 * floor] = 0.0
         for i, j in ((one.column, two.column), (two.column, one.column)):
             values[:, i, j], error[:, i, j] = value, np.where(value == 0, 0.0, 4 * floor)
@@ -44,31 +44,33 @@ def with_double_swaps(found: SecondOrder, place: Place, categories: Categories) 
     return SecondOrder(values, error, cost)
 
 
-def _against_numbers(place: Place, feature: Feature, weights: Array) -> tuple[Array, Array]:
+def _against_numbers(context: ExplainContext, feature: Feature, weights: Array) -> tuple[Array, Array]:
     """D_c of sigma_j slope_j, (rows, features, outputs), and its bound; 0 for categories."""
-    here = place.engine.gradient(place.rows)
+    here = context.engine.gradient(context.rows)
     mean, error = np.zeros(here.values.shape), np.zeros(here.values.shape)
     for level, code in enumerate(feature.codes):
-        moved = place.rows.copy()
+        moved = context.rows.copy()
         moved[:, feature.column] = code
-        there = place.engine.gradient(moved)
+        there = context.engine.gradient(moved)
         share = weights[:, level, None, None]
         mean += share * (here.values - there.values)
         # both sides see the same points: of what they miss, little is left in the difference
         error += share * np.where(there.values == here.values, 0.0, np.hypot(here.error, there.error))
     steepest = np.abs(here.values).max(axis=1, keepdims=True, initial=0.0)
-    mean[np.abs(mean) <= 64 * place.predictor.unit * steepest] = 0.0
-    numeric = place.predictor.schema.numeric
-    unit = np.where(numeric, place.background.sigma, 0.0)[:, None]
+    mean[np.abs(mean) <= 64 * context.predictor.unit * steepest] = 0.0
+    numeric = context.predictor.schema.numeric
+    unit = np.where(numeric, context.background.sigma, 0.0)[:, None]
     return mean * unit, error * unit
 
 
-def _against_levels(place: Place, pair: tuple[Feature, Feature], weights: tuple[Array, Array]) -> Array:
+def _against_levels(
+    context: ExplainContext, pair: tuple[Feature, Feature], weights: tuple[Array, Array]
+) -> Array:
     """The double swap of two categories, (rows, outputs)."""
     one, two = pair
-    at = np.repeat(place.rows[:, None], len(one.codes) * len(two.codes), axis=1)
-    at = at.reshape(len(place.rows), len(one.codes), len(two.codes), -1)
+    at = np.repeat(context.rows[:, None], len(one.codes) * len(two.codes), axis=1)
+    at = at.reshape(len(context.rows), len(one.codes), len(two.codes), -1)
     at[..., one.column], at[..., two.column] = one.codes[:, None], two.codes
-    both = predict_points(place.predictor, at)  # (rows, levels, levels, outputs)
-    own_one, own_two = one.own_level(place.rows).astype(float), two.own_level(place.rows).astype(float)
+    both = predict_points(context.predictor, at)  # (rows, levels, levels, outputs)
+    own_one, own_two = one.own_level(context.rows).astype(float), two.own_level(context.rows).astype(float)
     return np.einsum("rc,rd,rcdo->ro", own_one - weights[0], own_two - weights[1], both)

@@ -25,7 +25,7 @@ from texplainer.types import Array
 
 MAGNITUDES = LEVELS[0][0]  # as for a rough model: eight magnitudes a column, about 16 slopes a feature
 TIGHTER = 0.65  # of the design's bound, which is made for slopes of any model: covers 99% of very many points
-KNOTS = 2.0**-14  # step in spreads for trees: their slopes are piecewise polynomials, with knots to avoid
+KNOTS = 2.0**-14  # step in SDs for trees: their slopes are piecewise polynomials, with knots to avoid
 CELLS = 2**22  # of the slopes at hand at a time
 FLOOR = 64  # in roundings of the steepest slope: below it there is no response
 
@@ -95,8 +95,8 @@ def _differences(engine: Engine, predictor: Predictor, sigma: Array, step: float
     (ahead, behind), error = found.values.reshape(shape), found.error.reshape(shape).max(axis=0)
     way = (at[0] - at[1])[np.arange(len(columns)), :, columns]  # (columns, rows), as represented
     known = np.isfinite(way) & (way > 0)
-    per_spread = np.divide(sigma[columns, None], way, out=np.zeros_like(way), where=known)[:, :, None, None]
-    unit = per_spread * sigma[:, None]
+    per_sd = np.divide(sigma[columns, None], way, out=np.zeros_like(way), where=known)[:, :, None, None]
+    unit = per_sd * sigma[:, None]
     second = (ahead - behind) * unit  # (columns, rows, features, outputs)
     # one side against the other: what bends within the step
     bound = (np.abs(ahead + behind - 2 * here.values) + 2 * error) * unit

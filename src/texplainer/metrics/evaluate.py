@@ -56,7 +56,7 @@ def evaluate(
 
     Parameters
     ----------
-    explainers : explainers of tables or of images, rivals, or functions from a table to values; by name, or
+    explainers : explainers of tables or of images, other explainers, or functions from a table to values; by name, or
         a list.
     X : the rows to evaluate on, or the images.
     metrics : names from `METRICS`, a family's name, "default" or "all".
@@ -237,7 +237,7 @@ def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:
     if wrong or not named:
         raise InputError(
             f"explainers {wrong or 'missing'}: expected at least one callable and nothing else. Pass "
-            "TExplainers or rivals, {'ours': TExplainer(model, X), 'SHAP': rivals.shap(model, X)}."
+            "TExplainers or other explainers, {'ours': TExplainer(model, X), 'SHAP': tx.explainers.shap(model, X)}."
         )
     return named
 

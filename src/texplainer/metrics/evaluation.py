@@ -109,8 +109,8 @@ class Evaluation:
         """Mask of the best explainers of each column; controls never win."""
         summary = self.summary()
         signs = np.array([1.0 if c.better == "low" else -1.0 for c in self.columns])
-        rivals = np.array([name not in self.controls for name in self.explainers])
-        losses = np.where(rivals[:, None] & np.isfinite(summary), signs * summary, np.inf)
+        others = np.array([name not in self.controls for name in self.explainers])
+        losses = np.where(others[:, None] & np.isfinite(summary), signs * summary, np.inf)
         return np.isfinite(losses) & (losses == losses.min(axis=0, initial=np.inf))
 
     # ---------------------------------------------------------------- statistics

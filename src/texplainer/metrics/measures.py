@@ -79,13 +79,13 @@ def of_hidden(score: Score) -> Measure:
 
 
 def of_scaled_inputs(score: Score) -> Measure:
-    """Needs rows and neighbours, and the columns' spread."""
-    return lambda seen: of_inputs(partial(score, spread=seen.common.spread))(seen)
+    """Needs rows and neighbours, and the columns' SD."""
+    return lambda seen: of_inputs(partial(score, sd=seen.common.sd))(seen)
 
 
 def of_scaled_outputs(score: Score) -> Measure:
-    """Needs outputs at rows and neighbours, and the outputs' spread."""
-    return lambda seen: of_outputs(partial(score, spread=seen.common.outputs_spread))(seen)
+    """Needs outputs at rows and neighbours, and the outputs' SD."""
+    return lambda seen: of_outputs(partial(score, sd=seen.common.outputs_sd))(seen)
 
 
 def of_repeats(score: Score) -> Measure:
@@ -95,7 +95,7 @@ def of_repeats(score: Score) -> Measure:
 
 def of_classmates(score: Score) -> Measure:
     """Needs the predicted classes of the rows."""
-    return lambda seen: score(seen.values, seen.common.rows, seen.common.labels, seen.common.spread)
+    return lambda seen: score(seen.values, seen.common.rows, seen.common.labels, seen.common.sd)
 
 
 def of_gaps(score: Score, mask: str = "") -> Measure:
@@ -158,7 +158,7 @@ def of_reference_steps(score: Score) -> Measure:
 
 
 def of_local_effects(score: Score, radii: Sequence[float]) -> Measure:
-    """Needs what the explained function does near the rows, within each radius (in spreads)."""
+    """Needs what the explained function does near the rows, within each radius (in SDs)."""
     return lambda seen: {f"{r:g}": np.asarray(score(seen.values, seen.local_effects(r))) for r in radii}
 
 

@@ -49,7 +49,7 @@ ROW_STATISTICS: dict[str, Callable[[Array], Any]] = {
 }
 
 
-RADII = (0.75, 0.25)  # of locality, in spreads
+RADII = (0.75, 0.25)  # of locality, in SDs
 _RIS, _ROS = stability.relative_input_stability, stability.relative_output_stability
 _PGI = faithfulness.prediction_gap_important
 _PGU = faithfulness.prediction_gap_unimportant
@@ -87,7 +87,7 @@ METRICS: dict[str, Metric] = {
     "ros_quantus": Metric("ROS (Quantus)", measures.of_margins(partial(_ROS, convention="quantus")), "low",
                           "stability", "element-wise over the plain distance of margins", _AGARWAL),
     "ris_norm": Metric("RIS*", measures.of_scaled_inputs(stability.normwise_stability), "low", "stability",
-                       "vector norm over root-mean-square step in spreads, worst neighbour", "texplainer"),
+                       "vector norm over root-mean-square step in SDs, worst neighbour", "texplainer"),
     "ros_norm": Metric("ROS*", measures.of_scaled_outputs(stability.normwise_stability), "low", "stability",
                        "vector norm over root-mean-square step of outputs, worst neighbour", "texplainer"),
     "lipschitz": Metric("Lipschitz", measures.of_inputs(stability.local_lipschitz), "low", "stability",
@@ -98,14 +98,14 @@ METRICS: dict[str, Metric] = {
                   "mean cosine to the 5 nearest rows of the class", "texplainer"),
     "background": Metric("Background", measures.of_backgrounds(stability.background_stability), "low",
                          "stability", "relative change between two samples of the background, and under "
-                         "noise of 1e-12 spreads", "texplainer"),
+                         "noise of 1e-12 SDs", "texplainer"),
     "seed": Metric("Seed", measures.of_seeds(stability.relative_change), "low", "stability",
                    "relative change with another seed; 0 where nothing is drawn", "texplainer"),
     "misplaced": Metric("Misplaced mass", measures.of_local_effects(locality.misplaced_mass, RADII), "low",
-                        "locality", "share of |e| on features that do nothing within r spreads",
+                        "locality", "share of |e| on features that do nothing within r SDs",
                         "texplainer"),
     "local_rank": Metric("Local effects", measures.of_local_effects(locality.effect_correlation, RADII),
-                         "high", "locality", "rank correlation with measured effects within r spreads",
+                         "high", "locality", "rank correlation with measured effects within r SDs",
                          "texplainer"),
     "pgi": Metric("PGI", measures.of_gaps(_PGI), "high", "faithfulness",
                   "top k by |e| removed, the run's mask", _DAI),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from texplainer.models.libraries.library import Outlet
+from texplainer.models.libraries.library import ModelAdapter
 from texplainer.models.scales import both_classes, log_odds, softmax_log_odds
 from texplainer.tables.schema import Schema
 
@@ -25,7 +25,7 @@ def network_outlet(
     ending: str = "",
     scores: Callable[[Any], np.ndarray] | None = None,
     unit: float | None = None,
-) -> Outlet:
+) -> ModelAdapter:
     """Explain a network's outputs as they are, or through the usual link.
 
     A network that ends in a sigmoid or a softmax (`ending`) already gives probabilities; `scores` is what
@@ -46,9 +46,9 @@ def network_outlet(
             return log_odds(both_classes(raw(table)))
         return softmax_log_odds(before(table))
 
-    scales = {"raw": raw, "probability": probability, "margin": margin}
-    default = "raw" if not ending else "probability" if before is None else "margin"
-    return Outlet(
+    scales = {"raw": raw, "probability": probability, "log-odds": margin}
+    default = "raw" if not ending else "probability" if before is None else "log-odds"
+    return ModelAdapter(
         kind, "network", scales, default, dtype=width, schema=schema, ending=ending, unit=unit, doubt=doubt
     )
 

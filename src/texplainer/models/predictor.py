@@ -19,11 +19,11 @@ import numpy as np
 from texplainer.errors import InputError, ModelError, ModelWarning
 from texplainer.models.libraries import outlet_of, unwrapped
 from texplainer.models.scales import numbered
-from texplainer.support.names import told
+from texplainer.support.names import describe
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
-SCALES = ("auto", "probability", "margin", "raw")
+SCALES = ("auto", "probability", "log-odds", "raw")
 BATCH_ROWS = 16384
 MOST_CELLS = 4_000_000  # of the points made at a time: wide tables must not fill the memory
 
@@ -94,32 +94,32 @@ def adapt(
     if scale not in SCALES:
         raise InputError(f"scale={scale!r} is unknown; expected one of {', '.join(SCALES)}.")
     model, own_scale = unwrapped(model)
-    outlet = outlet_of(model, schema)
-    natural = own_scale if own_scale and own_scale in outlet.scales else outlet.default
+    adapter = outlet_of(model, schema)
+    natural = own_scale if own_scale and own_scale in adapter.scales else adapter.default
     chosen = natural if scale == "auto" else scale
-    if chosen not in outlet.scales:
+    if chosen not in adapter.scales:
         raise InputError(
             f"scale={scale!r} is not available for a {type(model).__name__}; it offers "
-            f"{', '.join(outlet.scales)}. Choose one of these, or scale='auto'."
+            f"{', '.join(adapter.scales)}. Choose one of these, or scale='auto'."
         )
-    if outlet.doubt and chosen != "raw":
-        warnings.warn(outlet.doubt, ModelWarning, stacklevel=3)
-    call = outlet.scales[chosen]
-    schema, first = _first_answer(call, (outlet.schema or schema, schema), probe)
+    if adapter.doubt and chosen != "raw":
+        warnings.warn(adapter.doubt, ModelWarning, stacklevel=3)
+    call = adapter.scales[chosen]
+    schema, first = _first_answer(call, (adapter.schema or schema, schema), probe)
     repeatable = _answers_again(call, schema.write(probe.copy()), first)
-    names = outlet.names if len(outlet.names) == first.shape[1] else numbered(first.shape[1])
-    task = outlet.task
+    names = adapter.names if len(adapter.names) == first.shape[1] else numbered(first.shape[1])
+    task = adapter.task
     if task == "network":  # its outputs mean classes only when read through a link
         task = "regression" if chosen == "raw" else "classification"
     narrow = (
         (first.dtype.kind == "f" and first.dtype.itemsize <= 4)
-        or outlet.dtype == np.float32
+        or adapter.dtype == np.float32
         or schema.narrow_floats
     )
     width = first.dtype if first.dtype == np.float16 else np.float32 if narrow else np.float64
     predictor = Predictor(
         model,
-        outlet.kind,
+        adapter.kind,
         schema,
         call,
         chosen,
@@ -128,14 +128,14 @@ def adapt(
         (),
         # a function that answers in float32 most likely rounds its input to it, too
         dtype=np.dtype(np.float32 if narrow else np.float64),
-        unit=outlet.unit or float(np.finfo(width).eps / 2),
+        unit=adapter.unit or float(np.finfo(width).eps / 2),
         batch_rows=batch_rows,
         repeatable=repeatable,
-        ending=outlet.ending,
+        ending=adapter.ending,
     )
     if output == "predicted":
         return replace(predictor, outputs=tuple(range(len(names))), predicted=True)
-    return replace(predictor, outputs=_choose(output, names, outlet.labels, task))
+    return replace(predictor, outputs=_choose(output, names, adapter.labels, task))
 
 
 def _first_answer(
@@ -187,7 +187,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
         raw = np.array(answer.detach().cpu().numpy() if hasattr(answer, "detach") else answer)
     except Exception as error:
         raise ModelError(
-            f"the model returned {told(answer)}, which is no array ({type(error).__name__}: {error}); "
+            f"the model returned {describe(answer)}, which is no array ({type(error).__name__}: {error}); "
             f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that gives one number per row."
         ) from error
     if raw.ndim == 1:

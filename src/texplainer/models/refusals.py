@@ -17,7 +17,7 @@ def refused_rows(predictor: Predictor, names: Sequence[str], rows: Array) -> dic
     refused: dict[int, Any] = {}
     infinite = np.isinf(rows).any(axis=1)
     gaps = np.isnan(rows)
-    minded = _minded(predictor, rows, gaps, np.flatnonzero(gaps.any(axis=1) & ~infinite))
+    minded = _rejected_rows(predictor, rows, gaps, np.flatnonzero(gaps.any(axis=1) & ~infinite))
     for i in np.flatnonzero(infinite):
         cell = _cell(names, rows[i], np.isinf(rows[i]))
         refused[int(i)] = f"{cell}; expected a finite number. Clip or drop it."
@@ -27,7 +27,7 @@ def refused_rows(predictor: Predictor, names: Sequence[str], rows: Array) -> dic
     return refused
 
 
-def _minded(predictor: Predictor, rows: Array, gaps: np.ndarray, holed: np.ndarray) -> np.ndarray:
+def _rejected_rows(predictor: Predictor, rows: Array, gaps: np.ndarray, holed: np.ndarray) -> np.ndarray:
     """Those of the rows with missing cells that the model minds; one row is asked for every pattern."""
     if not len(holed):
         return holed

@@ -74,7 +74,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             for label, model, data, faithful in TABLES
             if faithful
         ),
-        # The other reading of XRFC, compared with the same table of the paper.
+        # The other attribution of XRFC, compared with the same table of the paper.
         experiment("xrfc_4ft_forest", "stability", "xgbrf", "4ft", "xrfc_4ft"),
         experiment("xrfc_20ft_forest", "stability", "xgbrf", "20ft", "xrfc_20ft"),
         experiment("boxplots", "boxplots", "3hnn", "20ft"),

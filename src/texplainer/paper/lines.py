@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from texplainer import TExplainer
 from texplainer.errors import InputError, Unsupported
+from texplainer.explainers import EXPLAINERS, Skipped
 from texplainer.gradients.finite_difference.paper import Algorithm1
-from texplainer.rivals import RIVALS, Skipped
 from texplainer.types import Array, Explain
 
 Question = Literal["slope", "share", "effect"]
@@ -38,15 +38,15 @@ class Setting:
     references: int = 100  # the most background rows SHAP averages over: its cost is proportional to them
     samples: int = 5000  # LIME draws around a row
 
-    def rival(self, name: str, **choice: Any) -> Explain:
-        """Build a line of the table of rivals."""
-        return RIVALS[name](
+    def other(self, name: str, **choice: Any) -> Explain:
+        """Build a line of the table of other explainers."""
+        return EXPLAINERS[name](
             self.model, self.background, feature_names=self.feature_names, output=self.output, **choice
         )
 
     def shap(self, name: str = "shap", references: int | None = None, **choice: Any) -> Explain:
         """Build one of SHAP's, with at most as many background rows as the set-up allows."""
-        return self.rival(name, references=min(references or self.references, self.references), **choice)
+        return self.other(name, references=min(references or self.references, self.references), **choice)
 
     def trees(self, name: str, *scales: str) -> Explain:
         """Build one of TreeSHAP's on the first of the scales that it knows for the model."""
@@ -59,16 +59,16 @@ class Setting:
 
     def lime(self, name: str) -> Explain:
         """Build one of LIME's."""
-        return self.rival(name, samples=self.samples)
+        return self.other(name, samples=self.samples)
 
-    def reading(self, attribution: str, **choice: Any) -> Explain:
-        """Build one of T-Explainer's readings, which know the one-hot groups."""
+    def attribution(self, attribution: str, **choice: Any) -> Explain:
+        """Build one of T-Explainer's attributions, which know the one-hot groups."""
         groups = dict(self.groups) or None
         return self.taylor(attribution=attribution, categorical=groups, **choice)
 
     def algorithm_1(self, **choice: Any) -> Explain:
         """Build the paper's method; it knows columns only, so a group's value is the sum of its columns'."""
-        given = {"categorical": (), "step": "paper", "attribution": "sensitivity", "smoothing": 0}
+        given = {"categorical": (), "step": "paper", "attribution": "gradient", "smoothing": 0}
         return self.taylor(**given | {"engine": "finite-difference"} | choice)
 
     def taylor(self, **choice: Any) -> Explain:
@@ -95,56 +95,56 @@ class ExplainerLine:
     paper: str = ""
 
 
-def _rival(question: Question, name: str, paper: str = "") -> ExplainerLine:
-    return ExplainerLine(question, lambda s: s.rival(name), paper)
+def _other(question: Question, name: str, paper: str = "") -> ExplainerLine:
+    return ExplainerLine(question, lambda s: s.other(name), paper)
 
 
 def _variant(**choice: Any) -> ExplainerLine:
     return ExplainerLine("slope", lambda s: s.algorithm_1(**choice))
 
 
-OURS = ("T-Explainer local", "T-Explainer shares", "T-Explainer effect", "T-Explainer sensitivity")
+OURS = ("T-Explainer slope", "T-Explainer shapley", "T-Explainer variation", "T-Explainer gradient")
 CAPPED = Algorithm1(capped=True)
 PRINTED, AUTHORS, INDUCED = "Algorithm 1 (printed)", "Algorithm 1 (authors)", "Algorithm 1 (induction)"
 
 LINES: dict[str, ExplainerLine] = {
-    "T-Explainer local": ExplainerLine("slope", lambda s: s.reading("local")),
-    "T-Explainer shares": ExplainerLine("share", lambda s: s.reading("shares")),
-    "T-Explainer effect": ExplainerLine("effect", lambda s: s.reading("effect")),
-    "T-Explainer sensitivity": ExplainerLine("slope", lambda s: s.reading("sensitivity")),
+    "T-Explainer slope": ExplainerLine("slope", lambda s: s.attribution("slope")),
+    "T-Explainer shapley": ExplainerLine("share", lambda s: s.attribution("shapley")),
+    "T-Explainer variation": ExplainerLine("effect", lambda s: s.attribution("variation")),
+    "T-Explainer gradient": ExplainerLine("slope", lambda s: s.attribution("gradient")),
     # as the text has it: probabilities, perturbations inside the data's range
     PRINTED: ExplainerLine("slope", lambda s: s.algorithm_1(scale="probability", step=CAPPED), "T-Explainer"),
     # as its authors' code has it: log-odds, no cap
     AUTHORS: ExplainerLine("slope", lambda s: s.algorithm_1(), "T-Explainer"),
     INDUCED: ExplainerLine("slope", lambda s: s.induced(), "T-Explainer"),
-    "Gradient": _rival("slope", "gradient"),
-    "Gradient (probability)": _rival("slope", "gradient_probability"),
-    "SmoothGrad": _rival("slope", "smoothgrad"),
-    "SmoothGrad (default)": _rival("slope", "smoothgrad_default"),
+    "Gradient": _other("slope", "gradient"),
+    "Gradient (probability)": _other("slope", "gradient_probability"),
+    "SmoothGrad": _other("slope", "smoothgrad"),
+    "SmoothGrad (default)": _other("slope", "smoothgrad_default"),
     "LIME continuous": ExplainerLine("slope", lambda s: s.lime("lime_continuous")),
     "LIME continuous (unseeded)": ExplainerLine("slope", lambda s: s.lime("lime_continuous_unseeded")),
     # the paper's SHAP explained hard labels
     "SHAP (labels)": ExplainerLine("share", lambda s: s.shap("shap_labels", 25, seed=None), "SHAP"),
     "SHAP": ExplainerLine("share", lambda s: s.shap()),
-    "SHAP (log-odds)": ExplainerLine("share", lambda s: s.shap(scale="margin")),
+    "SHAP (log-odds)": ExplainerLine("share", lambda s: s.shap(scale="log-odds")),
     "SHAP (25 rows)": ExplainerLine("share", lambda s: s.shap("shap_25", 25)),
     "SHAP (unseeded)": ExplainerLine("share", lambda s: s.shap("shap_unseeded", 25)),
     "KernelSHAP": ExplainerLine("share", lambda s: s.shap("shap_kernel", 25)),
     "SHAP (exact)": ExplainerLine("share", lambda s: s.shap("shap_exact")),
     "TreeSHAP": ExplainerLine("share", lambda s: s.trees("shap_tree", "auto", "raw")),
     "TreeSHAP (margin)": ExplainerLine("share", lambda s: s.shap("shap_tree_margin"), "TreeSHAP"),
-    "TreeSHAP (path)": ExplainerLine("share", lambda s: s.trees("shap_tree_path", "margin", "auto", "raw")),
+    "TreeSHAP (path)": ExplainerLine("share", lambda s: s.trees("shap_tree_path", "log-odds", "auto", "raw")),
     "LIME": ExplainerLine("share", lambda s: s.lime("lime")),
     "LIME (unseeded)": ExplainerLine("share", lambda s: s.lime("lime_unseeded"), "LIME"),
-    "Integrated Gradients": _rival("share", "integrated_gradients", "Integrated Gradients"),
-    "Integrated Gradients (mean)": _rival("share", "integrated_gradients_mean"),
-    "Integrated Gradients (probability)": _rival("share", "integrated_gradients_probability"),
-    "Gradient SHAP": _rival("share", "gradient_shap"),
-    "Gradient SHAP (default)": _rival("share", "gradient_shap_default"),
-    "Input x Gradient": _rival("share", "input_x_gradient", "Input x Gradient"),
-    "DeepLIFT": _rival("share", "deeplift", "DeepLIFT"),
-    "DeepLIFT (mean)": _rival("share", "deeplift_mean"),
-    "LRP": _rival("share", "lrp"),
+    "Integrated Gradients": _other("share", "integrated_gradients", "Integrated Gradients"),
+    "Integrated Gradients (mean)": _other("share", "integrated_gradients_mean"),
+    "Integrated Gradients (probability)": _other("share", "integrated_gradients_probability"),
+    "Gradient SHAP": _other("share", "gradient_shap"),
+    "Gradient SHAP (default)": _other("share", "gradient_shap_default"),
+    "Input x Gradient": _other("share", "input_x_gradient", "Input x Gradient"),
+    "DeepLIFT": _other("share", "deeplift", "DeepLIFT"),
+    "DeepLIFT (mean)": _other("share", "deeplift_mean"),
+    "LRP": _other("share", "lrp"),
 }
 
 #: Algorithm 1 with one thing changed at a time, from its authors' set-up
@@ -175,7 +175,7 @@ _PAPER = (PRINTED, AUTHORS)
 NETWORK_LINES = (*OURS, *_PAPER, *_SLOPES, *_SHARES, *_CAPTUM)
 TREE_LINES = (*OURS, *_PAPER, *_LIME_SLOPES, *_TREE_SHARES)
 BOXPLOT_LINES = (
-    *("T-Explainer local", "T-Explainer shares", *_PAPER, "SHAP (labels)", "LIME (unseeded)"),
+    *("T-Explainer slope", "T-Explainer shapley", *_PAPER, "SHAP (labels)", "LIME (unseeded)"),
     *("Integrated Gradients", "Input x Gradient", "DeepLIFT"),
 )
 TIMING_LINES = (

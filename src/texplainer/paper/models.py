@@ -1,4 +1,4 @@
-"""The paper's models: three neural networks and two readings of its tree ensemble, trained once.
+"""The paper's models: three neural networks and two attributions of its tree ensemble, trained once.
 
 The networks have the paper's settings. On HELOC and HIGGS these, taken literally, train on for hundreds of
 epochs after the test accuracy has peaked (HELOC 70.0% and 65.7%, HIGGS 65.5%, against 71.3%, 73.3% and
@@ -218,7 +218,7 @@ def neural(about: str, *layers: int) -> Recipe:
 
 
 def boosted(about: str, kind: str) -> Recipe:
-    """Describe one reading of the paper's tree ensemble by XGBoost's class."""
+    """Describe one attribution of the paper's tree ensemble by XGBoost's class."""
     return Recipe(
         about,
         "xgboost",

@@ -76,7 +76,7 @@ HEADLINES = ("RIS mean", "ROS mean")
 
 
 def of_kind(results: Sequence[Result], criterion: Criterion) -> list[Result]:
-    """Pick the paper's own tables of a criterion's kind (the second reading of XRFC would count twice)."""
+    """Pick the paper's own tables of a criterion's kind (the second attribution of XRFC would count twice)."""
     return [r for r in results if (e := experiment_of(r)).kind == criterion.kind and e.paper == e.name]
 
 
@@ -132,23 +132,23 @@ def rank_cell(test: RankTest, name: str) -> str:
 
 
 def losses(results: Sequence[Result]) -> TableCells:
-    """Every table and criterion in which a reading of ours is not first among its like, and to whom."""
+    """Every table and criterion in which an attribution of ours is not first among its like, and to whom."""
     header = ["Reading", "Table", "Criterion", "Rank", "Its score", "First", "First's score", "Ratio"]
     body = []
-    for reading in OURS:
-        among = "" if question_of(reading) == "effect" else question_of(reading)
+    for spec in OURS:
+        among = "" if question_of(spec) == "effect" else question_of(spec)
         for criterion in CRITERIA:
             for result in of_kind(results, criterion):
                 numbers = table_scores(result, criterion, among)
                 places = ranked(numbers, criterion.better)
-                if reading not in places or places[reading] == min(places.values()):
+                if spec not in places or places[spec] == min(places.values()):
                     continue
                 first = min(places, key=lambda name: places[name])
-                worse, better = sorted((numbers[reading], numbers[first]), reverse=True)
+                worse, better = sorted((numbers[spec], numbers[first]), reverse=True)
                 ratio = f"{worse / better:.2f}" if better > NOTHING else "–"
-                place = f"{places[reading]:g} of {len(places)}"
-                shown = (printed_number(numbers[reading]), first, printed_number(numbers[first]))
-                body.append([reading, result.name, criterion.label, place, *shown, ratio])
+                place = f"{places[spec]:g} of {len(places)}"
+                shown = (printed_number(numbers[spec]), first, printed_number(numbers[first]))
+                body.append([spec, result.name, criterion.label, place, *shown, ratio])
     return header, body
 
 
@@ -273,9 +273,9 @@ def headline(results: Sequence[Result], label: str, setup: str) -> str:
     ours = setup_ranks(results, label, setup)
     rank, first = ours.get("T-Explainer", math.nan), min(ours, key=lambda name: ours[name], default="")
     if first == "T-Explainer":
-        verdict = "the paper's headline reproduces"
+        stability = "the paper's headline reproduces"
     else:
-        verdict = f"the paper's headline does not reproduce ({first} is first with {ours[first]:.2f})"
+        stability = f"the paper's headline does not reproduce ({first} is first with {ours[first]:.2f})"
     tables = of_kind(results, RIS)
     pairs = [method_scores(result, label, setup) for result in tables]
     near = sum(1 / FACTOR <= own / printed <= FACTOR for own, printed in pairs if printed > NOTHING)
@@ -286,7 +286,7 @@ def headline(results: Sequence[Result], label: str, setup: str) -> str:
         )
     )
     return (
-        f"{label}, Algorithm 1 {setup}: {verdict}; average rank {rank:.2f} among the paper's explainers, "
+        f"{label}, Algorithm 1 {setup}: {stability}; average rank {rank:.2f} among the paper's explainers, "
         f"where the paper's tables give {theirs:.2f}. Its number is within a factor {FACTOR:g} of the "
         f"paper's in {near} of {len(pairs)} tables, its 95% interval over rows reaches that far in {reached}."
     )

@@ -1,4 +1,4 @@
-"""Which second feature a reading of the first hangs on most, as far as the rows at hand show it.
+"""Which second feature an attribution of the first hangs on most, as far as the rows at hand show it.
 
 Within slices of rows that are alike in the first feature, the values would be alike too if nothing else
 mattered. The feature that explains most of what is left, beyond what chance would, is the one to colour by.
@@ -72,8 +72,8 @@ def _explained(values: np.ndarray, column: np.ndarray) -> float:
 
 def _straight(values: np.ndarray, ranks: np.ndarray) -> float:
     """Sum of squares of values along the ranks."""
-    spread = float(np.sum((ranks - ranks.mean()) ** 2))
-    return float((values - values.mean()) @ (ranks - ranks.mean())) ** 2 / spread if spread else 0.0
+    sd = float(np.sum((ranks - ranks.mean()) ** 2))
+    return float((values - values.mean()) @ (ranks - ranks.mean())) ** 2 / sd if sd else 0.0
 
 
 def numeric(column: np.ndarray) -> np.ndarray | None:

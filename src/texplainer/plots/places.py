@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import style
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 
 LENGTH = 0.03  # of half a slope line, as a share of the picture's width
 
@@ -25,7 +25,7 @@ def feature_position(explanation: Explanation, feature: Any) -> int:
     if feature not in names:
         raise InputError(
             f"feature={feature!r} is not in the explanation; it has {', '.join(names[:12])}."
-            f"{meant(feature, names)}"
+            f"{suggest(feature, names)}"
         )
     return names.index(feature)
 

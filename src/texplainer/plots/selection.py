@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from matplotlib.axes import Axes
 
+from texplainer.attributions import table
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots.style import AMOUNT, GREY, NEGATIVE, POSITIVE, heading, number, shorten
-from texplainer.readings import table
 
 LEVEL = "◆"  # before a feature whose value is of another unit than the numbers'
 
@@ -76,7 +76,7 @@ def with_features(explanation: Explanation, chosen: list[int]) -> Explanation:
 
 
 def stacked(explanation: Explanation) -> tuple[Explanation, str]:
-    """What may be stacked from E f(X) to f(x): the shares; and a word where another reading was given.
+    """What may be stacked from E f(X) to f(x): the shares; and a word where another attribution was given.
 
     Of an explanation that was loaded and holds no shares, the error says how to get them.
     """
@@ -98,9 +98,9 @@ def doubtful(explanation: Explanation) -> np.ndarray:
 
 
 def doubted_rows(explanation: Explanation) -> np.ndarray:
-    """Rows whose verdict is fragile, (rows,)."""
-    verdict = explanation.arrays.get("verdict")
-    return np.zeros(len(explanation), dtype=bool) if verdict is None else verdict == "fragile"
+    """Rows whose stability is unstable, (rows,)."""
+    stability = explanation.arrays.get("stability")
+    return np.zeros(len(explanation), dtype=bool) if stability is None else stability == "unstable"
 
 
 def row_bars(explanation: Explanation, most: int, *, sort: bool = True) -> Bars:
@@ -208,7 +208,7 @@ def what(explanation: Explanation) -> str:
 
 
 def meaning(explanation: Explanation) -> str:
-    """What a value of this reading means, for an axis; and what it means of a category, if that differs."""
+    """What a value of this attribution means, for an axis; and what it means of a category, if that differs."""
     name, scale = explanation.attribution, explanation.scale
     words = table.axis_words(name, what(explanation), scale)
     if not level_units(explanation).any():
@@ -224,10 +224,10 @@ def meaning_of(explanation: Explanation, feature: int) -> str:
 
 def level_units(explanation: Explanation) -> np.ndarray:
     """Features whose value is that of this level, where numbers have another unit, (features,)."""
-    reading = table.READINGS.get(explanation.attribution)
-    if reading is None or reading.level_unit == reading.feature_unit or not explanation.units:
+    spec = table.ATTRIBUTIONS.get(explanation.attribution)
+    if spec is None or spec.level_unit == spec.feature_unit or not explanation.units:
         return np.zeros(len(explanation.feature_names), dtype=bool)
-    return np.array([unit == reading.level_unit for unit in explanation.units])
+    return np.array([unit == spec.level_unit for unit in explanation.units])
 
 
 def marked_names(explanation: Explanation) -> tuple[str, ...]:
@@ -265,9 +265,9 @@ def say_doubt(ax: Axes, explanation: Explanation, note: str = "") -> None:
 
 
 def doubt(explanation: Explanation) -> str:
-    """Why one row is fragile or undefined; empty for a stable one."""
-    verdict = explanation.arrays.get("verdict")
-    if verdict is None or verdict[0] == "stable":
+    """Why one row is unstable or undefined; empty for a stable one."""
+    stability = explanation.arrays.get("stability")
+    if stability is None or stability[0] == "stable":
         return ""
     reason = explanation.arrays.get("reason")
-    return f"{verdict[0]}: {reason[0]}" if reason is not None and reason[0] else str(verdict[0])
+    return f"{stability[0]}: {reason[0]}" if reason is not None and reason[0] else str(stability[0])

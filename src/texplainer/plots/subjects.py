@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from texplainer.errors import InputError
-from texplainer.support.names import told
+from texplainer.support.names import describe
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
@@ -62,7 +62,7 @@ def checked(draw: Draw) -> Draw:
     def plot(*given: Any, **words: Any) -> Any:
         subjects = given or [words[key] for key in ("explanation", "subject", "interactions") if key in words]
         if len(subjects) and not fine(subjects[0]):
-            raise InputError(f"plots.{name} was given {told(subjects[0])}; expected {expected}.")
+            raise InputError(f"plots.{name} was given {describe(subjects[0])}; expected {expected}.")
         return draw(*given, **words)
 
     return plot  # type: ignore[return-value]

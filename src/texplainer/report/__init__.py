@@ -18,13 +18,13 @@ from typing import Any
 from texplainer.errors import InputError
 from texplainer.files.paths import as_path
 from texplainer.report import explanations
-from texplainer.support.names import told
+from texplainer.support.names import describe
 
 #: script files, in the order in which they need each other
 SCRIPTS = (
     "dom.js",
     "charts.js",
-    "readings.js",
+    "attributions.js",
     "clouds.js",
     "tables.js",
     "sections.js",
@@ -98,7 +98,7 @@ def _payload(part: Any) -> dict[str, Any]:
         return explanations.payload(part)
     if not hasattr(part, "per_row"):
         raise InputError(
-            f"a report was asked of {told(part)}; expected an Explanation or an Evaluation, or some "
+            f"a report was asked of {describe(part)}; expected an Explanation or an Evaluation, or some "
             "by name. Pass what explainer(X) or texplainer.evaluate returns."
         )
     from texplainer.report import evaluations

@@ -1,9 +1,9 @@
-"""An Explanation as the plain content of a page: what was explained, and one or two readings of it.
+"""An Explanation as the plain content of a page: what was explained, and one or two attributions of it.
 
-Readings stand side by side, each under its question. All words, units and signs of a reading come from the
-table of readings; the page's script knows none of them. Arrays travel as base64 of float32: seven digits, a
+Attributions stand side by side, each under its question. All words, units and signs of an attribution come from the
+table of attributions; the page's script knows none of them. Arrays travel as base64 of float32: seven digits, a
 third of the size of text. When a page would grow beyond its budget, rows are thinned evenly and the page
-says so; the bars of the reading given are of all rows.
+says so; the bars of the attribution given are of all rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import audit
-from texplainer.readings import table
 from texplainer.support import hashing
 
 BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 MB
@@ -28,7 +28,7 @@ def payload(explanation: Explanation) -> dict[str, Any]:
     """Everything the page shows of an explanation."""
     rows, kept = len(explanation), _kept(explanation)
     shown = explanation if len(kept) == rows else explanation[kept]
-    found = [reading_payload(one) for one in with_sibling(shown)]
+    found = [attribution_payload(one) for one in with_sibling(shown)]
     for part in found:
         if part["name"] == explanation.attribution:
             part["importance"] = mean_sizes(explanation)
@@ -42,7 +42,7 @@ def payload(explanation: Explanation) -> dict[str, Any]:
         "predictions": packed(shown.arrays["predictions"]),
         "data": [column(data[:, j]) for j in range(data.shape[1])],
         "categorical": [name in explanation.categories for name in explanation.feature_names],
-        "readings": found,
+        "attributions": found,
         "missing": "" if len(found) > 1 else how_to_get_the_other(explanation),
         "facts": facts(explanation),
         **quantities(explanation),
@@ -52,12 +52,12 @@ def payload(explanation: Explanation) -> dict[str, Any]:
 def _kept(explanation: Explanation) -> np.ndarray:
     """The rows a page has room for, evenly spaced."""
     rows, features, outputs = explanation.arrays["values"].shape
-    cells = 5 * features * outputs * 4  # two readings: values and errors of both, slopes of one
+    cells = 5 * features * outputs * 4  # two attributions: values and errors of both, slopes of one
     per_row = (cells + features * 6 + outputs * 12 + 30) * 4 / 3
     return np.unique(np.linspace(0, rows - 1, min(rows, max(1, int(BUDGET / per_row)))).astype(int))
 
 
-# ------------------------------------------------------------------ readings
+# ------------------------------------------------------------------ attributions
 
 
 def with_sibling(explanation: Explanation) -> list[Explanation]:
@@ -65,15 +65,15 @@ def with_sibling(explanation: Explanation) -> list[Explanation]:
     if explanation.live is None:
         return [explanation]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an undefined row says so in its verdict
-        other = explanation.sibling(table.shown_beside(explanation.attribution))
+        warnings.simplefilter("ignore")  # an undefined row says so in its stability
+        other = explanation.with_attribution(table.shown_beside(explanation.attribution))
     return sorted([explanation, other], key=lambda one: table.adds_up(one.attribution))
 
 
 def how_to_get_the_other(explanation: Explanation) -> str:
-    """What a page says that has one reading only."""
+    """What a page says that has one attribution only."""
     other = table.shown_beside(explanation.attribution)
-    question = table.READINGS[other].question
+    question = table.ATTRIBUTIONS[other].question
     return f"Not in this explanation: “{question}” Compute it with explainer(X, attribution='{other}')."
 
 
@@ -81,20 +81,20 @@ def quantities(explanation: Explanation) -> dict[str, Any]:
     """What is explained, in words, and whether it stands for a probability."""
     return {
         "quantities": [table.quantity(explanation.scale, str(name)) for name in explanation.output_names],
-        "log_odds": explanation.scale == "margin",
+        "log_odds": explanation.scale == "log-odds",
     }
 
 
-def reading_words(explanation: Explanation) -> dict[str, Any]:
-    """The name of a reading and what its values mean, for every output and feature."""
+def attribution_words(explanation: Explanation) -> dict[str, Any]:
+    """The name of an attribution and what its values mean, for every output and feature."""
     name, scale = explanation.attribution, explanation.scale
-    reading = table.READINGS.get(name)
+    spec = table.ATTRIBUTIONS.get(name)
     what = [table.quantity(scale, str(output)) for output in explanation.output_names]
-    levels = [reading is not None and unit == reading.level_unit for unit in explanation.units]
-    two_units = reading is not None and reading.level_unit != reading.feature_unit and any(levels)
+    levels = [spec is not None and unit == spec.level_unit for unit in explanation.units]
+    two_units = spec is not None and spec.level_unit != spec.feature_unit and any(levels)
     return {
         "name": name,
-        "question": name if reading is None else reading.question,
+        "question": name if spec is None else spec.question,
         "signed": table.signed(name),
         "adds_up": table.adds_up(name),
         "axis": [table.axis_words(name, one, scale) for one in what],
@@ -104,29 +104,29 @@ def reading_words(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def reading_payload(explanation: Explanation) -> dict[str, Any]:
-    """One reading of some rows: its words, values, error bars, slopes and doubts."""
+def attribution_payload(explanation: Explanation) -> dict[str, Any]:
+    """One attribution of some rows: its words, values, error bars, slopes and doubts."""
     arrays, rows = explanation.arrays, len(explanation)
     blank = np.full(rows, "", dtype=object)
     slopes = np.isfinite(arrays["gradient"]).any()
-    wobble = arrays.get("wobble", np.full((rows, 1), np.nan))
-    return reading_words(explanation) | {
+    relative_change = arrays.get("relative_change", np.full((rows, 1), np.nan))
+    return attribution_words(explanation) | {
         "base": packed(np.broadcast_to(arrays["base_values"], arrays["predictions"].shape)),
         "values": packed(arrays["values"]),
         "errors": packed(arrays["error"]) if "error" in arrays else None,
         "gradient": packed(arrays["gradient"]) if slopes else None,
         "flags": packed(arrays["flags"], "u1") if "flags" in arrays else None,
-        "verdict": [str(v) for v in arrays.get("verdict", blank)],
+        "stability": [str(v) for v in arrays.get("stability", blank)],
         "reason": [str(r) for r in arrays.get("reason", blank)],
-        "wobble": packed(_worst(wobble)),
-        "verdicts": explanation.verdict_counts(),
+        "relative_change": packed(_worst(relative_change)),
+        "stability_labels": explanation.stability_counts(),
         "importance": mean_sizes(explanation),
     }
 
 
-def _worst(wobble: np.ndarray) -> np.ndarray:
+def _worst(relative_change: np.ndarray) -> np.ndarray:
     """The greatest over the outputs, (rows,); NaN where none is known."""
-    known = np.where(np.isfinite(wobble), wobble, -np.inf).max(axis=1)
+    known = np.where(np.isfinite(relative_change), relative_change, -np.inf).max(axis=1)
     return np.where(np.isfinite(known), known, np.nan)
 
 
@@ -155,7 +155,7 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
     }
     found = chosen | {str(k): str(v) for k, v in settings.items() if k not in chosen and v not in EMPTY}
     spent = explanation.arrays.get("evaluations")
-    if spent is not None and np.isfinite(spent).all():  # not every rival counts
+    if spent is not None and np.isfinite(spent).all():  # not every other explainer counts
         found["model evaluations"] = f"{int(spent.sum()):,} ({spent.mean():,.0f} a row)"
     found |= {f"fingerprint of the {name}": _short(found_there) for name, found_there in known.items()}
     return list((found | library_versions()).items())

@@ -1,6 +1,6 @@
 """An Explanation of images as the plain content of a page: every image with its segments coloured.
 
-Pictures are drawn by `plots.image`, one a reading, and travel as PNG. When there are more images than a small
+Pictures are drawn by `plots.image`, one an attribution, and travel as PNG. When there are more images than a small
 page can hold they are thinned evenly, and the page says so.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots.explanations.image import PANELS, image
-from texplainer.readings import table
 from texplainer.report import explanations
 
 MOST = 20  # images in a page
@@ -30,7 +30,7 @@ def payload(explanation: Explanation) -> dict[str, Any]:
         "kind": "images",
         "rows": rows,
         "kept": kept.tolist(),
-        "readings": [_words(one) for one in found],
+        "attributions": [_words(one) for one in found],
         "images": [[_shown(one[int(i)]) for one in found] for i in range(len(kept))],
         "missing": "" if len(found) > 1 else explanations.how_to_get_the_other(explanation),
         "facts": explanations.facts(explanation),
@@ -38,16 +38,16 @@ def payload(explanation: Explanation) -> dict[str, Any]:
 
 
 def _words(explanation: Explanation) -> dict[str, Any]:
-    reading = table.READINGS.get(explanation.attribution)
+    spec = table.ATTRIBUTIONS.get(explanation.attribution)
     return {
         "name": explanation.attribution,
-        "question": explanation.attribution if reading is None else reading.question,
-        "verdicts": explanation.verdict_counts(),
+        "question": explanation.attribution if spec is None else spec.question,
+        "stability_labels": explanation.stability_counts(),
     }
 
 
 def _shown(one: Explanation) -> dict[str, Any]:
-    """One image in one reading: the picture, and what is to be said of it."""
+    """One image in one attribution: the picture, and what is to be said of it."""
     names = one.output_names
     some = one[..., list(names[:PANELS])] if len(names) > PANELS else one
     predicted = one.arrays.get("predicted_class")
@@ -57,7 +57,7 @@ def _shown(one: Explanation) -> dict[str, Any]:
     return {
         "picture": picture(some),
         "prediction": "; ".join(words[:PANELS]),
-        "verdict": str(one.arrays["verdict"][0]) if "verdict" in one.arrays else "",
+        "stability": str(one.arrays["stability"][0]) if "stability" in one.arrays else "",
         "reason": str(one.arrays["reason"][0]) if "reason" in one.arrays else "",
     }
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
-from texplainer.readings import table
 
 MOST = 8
 POSITIVE, NEGATIVE, AMOUNT = "#D55E00", "#0072B2", "#2A8C82"
@@ -80,15 +80,15 @@ def _headline(subject: Explanation, o: int) -> str:
     what = table.quantity(subject.scale, str(subject.output_names[o]))
     prediction = float(arrays["predictions"][0, o])
     lines = [f"{what} = {prediction:.4g}"]
-    if subject.scale == "margin":
+    if subject.scale == "log-odds":
         lines[0] += f" (probability {1 / (1 + np.exp(-np.clip(prediction, -700, 700))):.3g})"
-    question = table.READINGS[name].question if name in table.READINGS else ""
+    question = table.ATTRIBUTIONS[name].question if name in table.ATTRIBUTIONS else ""
     lines.append(f"{question} {name}: {table.axis_words(name, what, subject.scale)}".strip())
-    if "verdict" in arrays:
-        wobble = float(arrays["wobble"][0, o]) if "wobble" in arrays else np.nan
+    if "stability" in arrays:
+        relative_change = float(arrays["relative_change"][0, o]) if "relative_change" in arrays else np.nan
         reason = str(arrays["reason"][0]) if "reason" in arrays else ""
-        known = f", wobble {wobble:.1%}" if np.isfinite(wobble) else ""
-        lines.append(f"{arrays['verdict'][0]}{known}" + (f": {reason}" if reason else ""))
+        known = f", relative change {relative_change:.1%}" if np.isfinite(relative_change) else ""
+        lines.append(f"{arrays['stability'][0]}{known}" + (f": {reason}" if reason else ""))
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import told
+from texplainer.support.names import describe
 
 LONGEST = 120  # characters of a value that a message shows
 
@@ -92,7 +92,7 @@ def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = 
     for name, (fine, expected) in checks.items():
         if name in arguments and not fine(arguments[name]):
             shown = repr(arguments[name])
-            shown = told(arguments[name]) if len(shown) > LONGEST else shown
+            shown = describe(arguments[name]) if len(shown) > LONGEST else shown
             raise InputError(f"{name}={shown} is no value for it; expected {expected}.")
     for name in ("training", "validation"):
         rows, labels = map(_length, arguments.get(name) or (None, None))

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 
-def meant(name: Any, names: Sequence[str]) -> str:
+def suggest(name: Any, names: Sequence[str]) -> str:
     """A sentence with the names nearest to an unknown one, to be put after a message; empty if none is near.
 
     Case and the kind of blanks do not count.
@@ -17,7 +17,7 @@ def meant(name: Any, names: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def told(subject: Any) -> str:
+def describe(subject: Any) -> str:
     """An object in a few words: a number or text itself, anything else by its type."""
     if subject is None or isinstance(subject, (bool, int, float, str)):
         return repr(subject)

@@ -16,7 +16,7 @@ import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError, LazyTableWarning
-from texplainer.support.names import told
+from texplainer.support.names import describe
 
 #: a sparse table of more cells is not made dense
 MOST_CELLS = 2**28
@@ -222,7 +222,7 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
     if array.ndim == 0 or hasattr(table, "predict"):  # an ensemble is a sequence of its members
         swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
         raise InputError(
-            f"{told(table)} was given as a table; expected rows and features: a frame or an array.{swapped}"
+            f"{describe(table)} was given as a table; expected rows and features: a frame or an array.{swapped}"
         )
     if array.ndim == 1 and one_row and len(array):
         array = array[None, :]

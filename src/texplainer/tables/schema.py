@@ -18,7 +18,7 @@ import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import meant
+from texplainer.support.names import suggest
 from texplainer.tables import cells, native, onehot
 from texplainer.types import Array
 
@@ -245,7 +245,7 @@ class Schema:
             if missing:
                 parts.append(f"lacks the columns {some(missing)}")
                 near = next(
-                    (f" Did you mean {missing[0]!r} by {e!r}?" for e in extra if meant(e, missing[:1])), ""
+                    (f" Did you mean {missing[0]!r} by {e!r}?" for e in extra if suggest(e, missing[:1])), ""
                 )
             if extra:
                 parts.append(f"has the unexpected columns {some(extra)}")
@@ -281,7 +281,7 @@ def learn(
     if unknown:
         raise InputError(
             f"categorical columns {some(unknown)} are not in the table; it has {some(names)}."
-            f"{meant(unknown[0], names)}"
+            f"{suggest(unknown[0], names)}"
         )
     levels, dtypes, missing = {}, {}, {}
     for j, column in enumerate(columns):

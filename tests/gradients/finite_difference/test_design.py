@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.neural_network import MLPRegressor
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.gradients.engine import Settings, choose
 from texplainer.gradients.finite_difference import design
 from texplainer.gradients.points import Blocks
@@ -18,7 +18,7 @@ from texplainer.tables import schema as frames
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(200, 6)) * [1.0, 3.0, 0.2, 1.0, 10.0, 1.0]
-SIGMA = spread(X)
+SIGMA = robust_sd(X)
 BOUNDS = (X.min(axis=0), X.max(axis=0))
 
 
@@ -192,7 +192,7 @@ def test_missing_cells_and_categories_do_not_move():
     schema, read = frames.learn(X, categorical=["x3"])
     predictor = prediction.adapt(f, schema, read[:8])
     coded = schema.read(X)
-    move = np.where(schema.numeric, 0.3 * spread(coded), 0.0)
+    move = np.where(schema.numeric, 0.3 * robust_sd(coded), 0.0)
     experiment = design.DesignedExperiment(predictor, move, 0.3, None, 0.0, np.zeros(6, bool))
     given_rows = coded[:4].copy()
     given_rows[1, 2] = np.nan

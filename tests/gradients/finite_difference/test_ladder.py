@@ -14,7 +14,7 @@ from texplainer.gradients.engine import JUMP, KINK, STEP
 
 def explain(known: Known, f, seed: int = 1, **options) -> tx.Explanation:
     background, rows = known.rows(200, seed), known.rows(60, seed + 1)
-    options = {"engine": "finite-difference", "smoothing": 0, "attribution": "sensitivity", **options}
+    options = {"engine": "finite-difference", "smoothing": 0, "attribution": "gradient", **options}
     return tx.TExplainer(f, background, **options)(rows)
 
 
@@ -63,7 +63,7 @@ def test_relu_network_against_autodiff():
     rng = np.random.default_rng(0)
     rows = rng.uniform(size=(50, 8))
     explanation = tx.TExplainer(
-        model, rng.uniform(size=(200, 8)), engine="finite-difference", smoothing=0, attribution="sensitivity"
+        model, rng.uniform(size=(200, 8)), engine="finite-difference", smoothing=0, attribution="gradient"
     )(rows)
     x = torch.tensor(rows, requires_grad=True)
     truth = torch.autograd.grad(model(x).sum(), x)[0].numpy()
@@ -85,7 +85,7 @@ def test_kink_and_jump_are_flagged_and_said():
         lambda x: (x[:, 0] > 1e-7) * 3.0 + x[:, 1], background, engine="finite-difference", smoothing=0
     )(rows)
     assert jump.diagnostics.flags[0, 0] & JUMP
-    assert jump.diagnostics.verdict.tolist() == ["fragile", "stable"]
+    assert jump.diagnostics.stability.tolist() == ["unstable", "stable"]
     assert "jump" in jump.diagnostics.reason[0]
     np.testing.assert_allclose(jump.gradient[0], [0, 1], atol=1e-6)  # the side without the jump
 
@@ -109,7 +109,7 @@ def test_near_the_range_the_stencil_is_one_sided_and_stays_inside():
     low, high = background.min(axis=0), background.max(axis=0)
     rows = np.array([low, high, [low[0], high[1]], (low + high) / 2, low + 1e-9])
     explanation = tx.TExplainer(
-        f, background, engine="finite-difference", smoothing=0, attribution="sensitivity"
+        f, background, engine="finite-difference", smoothing=0, attribution="gradient"
     )(rows)
     truth = np.stack([np.exp(rows[:, 0]), 2 * rows[:, 1]], axis=1)
     np.testing.assert_allclose(explanation.gradient, truth, rtol=1e-5, atol=1e-7)
@@ -120,7 +120,7 @@ def test_near_the_range_the_stencil_is_one_sided_and_stays_inside():
 def test_a_row_outside_the_range_keeps_its_own_value_as_the_edge():
     background = np.random.default_rng(3).uniform(size=(300, 1))
     explanation = tx.TExplainer(
-        lambda x: x[:, 0] ** 2, background, engine="finite-difference", smoothing=0, attribution="sensitivity"
+        lambda x: x[:, 0] ** 2, background, engine="finite-difference", smoothing=0, attribution="gradient"
     )([[3.0], [-2.0]])
     np.testing.assert_allclose(explanation.gradient[:, 0], [6.0, -4.0], rtol=1e-6)
 
@@ -136,13 +136,13 @@ def test_zeros_of_a_step_function_are_flagged_and_never_called_stable(kind):
         "rounded": lambda x: np.round(np.tanh(x @ [1.0, -2.0, 0.5]), 2),
         "labels": lambda x: (x @ [1.0, -2.0, 0.5] > 0).astype(float),
     }[kind]
-    explainer = tx.TExplainer(f, FOREST_ROWS, attribution="sensitivity", engine="finite-difference")
+    explainer = tx.TExplainer(f, FOREST_ROWS, attribution="gradient", engine="finite-difference")
     assert "step function" in explainer.engine.at_point.why
     found = explainer(FOREST_ROWS[:40])
     zero = np.all(found.values == 0, axis=1)
     assert zero.mean() > 0.5
     assert np.all(found.diagnostics.flags[zero] & STEP)
-    assert set(found.diagnostics.verdict[zero]) == {"fragile"}
+    assert set(found.diagnostics.stability[zero]) == {"unstable"}
     assert all("step function" in reason for reason in found.diagnostics.reason[zero])
 
 
@@ -156,5 +156,5 @@ def test_zeros_of_a_step_function_are_flagged_and_never_called_stable(kind):
     ],
 )
 def test_smooth_saturated_and_constant_models_are_no_step_functions(f):
-    engine = tx.TExplainer(f, FOREST_ROWS, attribution="sensitivity", engine="finite-difference").engine
+    engine = tx.TExplainer(f, FOREST_ROWS, attribution="gradient", engine="finite-difference").engine
     assert not np.any(engine.at_point.gradient(FOREST_ROWS[:30]).flags & STEP)

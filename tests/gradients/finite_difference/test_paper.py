@@ -30,7 +30,7 @@ def test_agrees_with_the_printed_lines(name):
     rng = np.random.default_rng(5)
     background, rows = rng.uniform(size=(60, 3)), rng.uniform(size=(25, 3))
     explanation = tx.TExplainer(f, background, step="paper")(rows)
-    assert explanation.attribution == "sensitivity"
+    assert explanation.attribution == "gradient"
     h_min = oracles.smallest_distance(background)
     for i, x in enumerate(rows):
         h, gradient, iterations, cost = oracles.algorithm_1(lambda v: float(f(v[None])[0]), x, h_min)

@@ -68,7 +68,7 @@ def test_a_bag_of_one_tree_is_that_tree():
     bag = BaggingClassifier(DecisionTreeClassifier(max_depth=4), n_estimators=1, **SEED).fit(X, TWO)
     alone, together = (tx.TExplainer(m, X)(X[:10]) for m in (bag.estimators_[0], bag))
     np.testing.assert_allclose(together.values, alone.values, atol=1e-12)
-    shares = [tx.TExplainer(m, X, attribution="shares")(X[:10]).values for m in (bag.estimators_[0], bag)]
+    shares = [tx.TExplainer(m, X, attribution="shapley")(X[:10]).values for m in (bag.estimators_[0], bag)]
     np.testing.assert_allclose(*shares, atol=1e-12)
 
 
@@ -76,7 +76,7 @@ def test_a_bag_of_one_tree_is_that_tree():
     tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 6), reason="its default adds up logarithms"
 )
 @pytest.mark.parametrize("y", [TWO, THREE])
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 def test_adaboost_is_read_as_votes(y, scale):
     model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=6, **SEED).fit(X, y)
     explainer = tx.TExplainer(model, X, scale=scale, output="all")

@@ -79,11 +79,11 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
     trees, rng = forest(3, width=width)
     rows = random_rows(rng, 700, 5, wild=True)
     f = with_half_widths(assemble(trees, features=5, base=np.zeros(width), link="identity"), np.full(5, half))
-    found = f.bent(rows, execution="scalar", threads=1)
+    found = f.value_gradient_curvature(rows, execution="scalar", threads=1)
     assert all(np.isfinite(one).all() and one.any() for one in found)
 
     def same(rows, at, **how):
-        for one, expected in zip(f.bent(rows, **how), found, strict=True):
+        for one, expected in zip(f.value_gradient_curvature(rows, **how), found, strict=True):
             np.testing.assert_array_equal(one, expected[at])
 
     everything, shuffled = np.arange(700), rng.permutation(700)
@@ -115,7 +115,7 @@ def test_memory_of_vectors_begins_with_a_line_of_the_cache():
 def test_a_long_table_in_small_blocks_reaches_the_vector_execution(monkeypatch):
     """100 trees, 2,016 rows a block: no single block is worth compiling for, ten of them are."""
     monkeypatch.setattr(soft, "vector_rows", types.SimpleNamespace(signatures=[]))
-    monkeypatch.setattr(soft, "_so_far", {"scalar": 0.0}, raising=False)
+    monkeypatch.setattr(soft, "_work_done", {"scalar": 0.0}, raising=False)
     monkeypatch.setattr(soft, "EXECUTIONS", dict.fromkeys(soft.EXECUTIONS, lambda *how: None))
     plan, arrays = types.SimpleNamespace(kind=np.zeros(9_700)), (np.zeros((2016, 1)), np.arange(2016))
     chosen = [soft.fastest(plan, arrays, None)[0] > 0 for _ in range(10)]
@@ -168,7 +168,7 @@ def test_bend_is_the_second_derivative_where_no_feature_comes_twice():
     rows = rng.normal(size=(6, 6))
     f = with_half_widths(assemble(trees, features=6, base=[0.0], link="identity"), np.full(6, 1.5))
     for execution in ("scalar", "vector"):
-        bent = f.bent(rows, execution=execution)[2]
+        bent = f.value_gradient_curvature(rows, execution=execution)[2]
         for j in range(6):
             step = np.zeros(6)
             step[j] = 1e-6
@@ -255,8 +255,8 @@ def test_coherent_order_is_a_permutation_with_tight_blocks():
     rows[::11, 0] = np.nan
     order = coherent_order(rows, np.array([1.0, 1.0, 0.0, 0.0]), 50)
     np.testing.assert_array_equal(np.sort(order), np.arange(1000))
-    spread = np.nanstd(rows[order][:, 1].reshape(-1, 50), axis=1).mean()
-    assert spread < 0.6 * rows[:, 1].std()
+    sd = np.nanstd(rows[order][:, 1].reshape(-1, 50), axis=1).mean()
+    assert sd < 0.6 * rows[:, 1].std()
     same = np.ones((130, 2))
     np.testing.assert_array_equal(np.sort(coherent_order(same, np.ones(2), 16)), np.arange(130))
 

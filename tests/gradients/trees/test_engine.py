@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import EngineWarning, InputError
 from texplainer.explainer import TExplainer
 from texplainer.gradients.trees.model import bounds, read
@@ -46,7 +46,7 @@ def slopes_of_smoothed(explainer, rows):
     return found
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
 @pytest.mark.parametrize("kind", ["boosting", "forest"])
 def test_the_gradient_belongs_to_the_smoothed_model(kind, y, scale):
@@ -66,7 +66,7 @@ def test_the_gradient_belongs_to_the_smoothed_model(kind, y, scale):
 
 
 def test_close_to_the_model_and_to_its_truth():
-    explainer = TExplainer(boosted(Y), X, attribution="sensitivity")
+    explainer = TExplainer(boosted(Y), X, attribution="gradient")
     explanation = explainer(X[:200])
     gap = explanation.diagnostics["smoothed"][:, 0] - explanation.predictions
     assert np.abs(gap).mean() < 0.2 * Y.std()
@@ -105,7 +105,7 @@ def test_scalers_in_front_change_nothing():
     np.testing.assert_allclose(bent * sigma**2, own_bent, rtol=1e-9)
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
 def test_the_certificate_holds(y, scale):
     explainer = TExplainer(boosted(y), X, scale=scale, output="all")
@@ -139,7 +139,7 @@ def test_a_single_leaf_has_no_slope():
 def test_missing_cells_do_not_react():
     holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
     model = lgb.LGBMClassifier(n_estimators=20, verbose=-1).fit(holes, TWO)
-    engine = TExplainer(model, holes, attribution="sensitivity").engine
+    engine = TExplainer(model, holes, attribution="gradient").engine
     assert engine.name == "tree"
     values = engine.gradient(holes[:50]).values
     assert values.any() and not values[np.isnan(holes[:50])].any()
@@ -224,9 +224,9 @@ def boosted_pipeline():
     return xgb.XGBClassifier(n_estimators=10, max_depth=3, n_jobs=1)
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 def test_shares_sum(scale):
-    explanation = TExplainer(boosted(), X, scale=scale, attribution="shares")(X[:30])
+    explanation = TExplainer(boosted(), X, scale=scale, attribution="shapley")(X[:30])
     change = explanation.predictions - explanation.base_values
     np.testing.assert_allclose(explanation.values.sum(axis=1), np.ravel(change), atol=1e-5 * np.std(change))
 
@@ -239,7 +239,7 @@ def test_the_stated_change_is_near_the_measured_one(kind):
         else RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, TWO)
     )
     explainer = TExplainer(model, X)
-    found, sigma = explainer.engine.gradient(X[:100]), spread(X)
+    found, sigma = explainer.engine.gradient(X[:100]), robust_sd(X)
     rng = np.random.default_rng(1)
 
     def change(move):

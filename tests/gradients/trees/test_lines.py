@@ -216,7 +216,7 @@ def test_places_are_fixed_pairs_spread_over_the_way():
 # ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
 @pytest.mark.parametrize("kind", [xgb.XGBClassifier, lgb.LGBMClassifier, RandomForestClassifier])
 def test_sums_on_the_explained_scale(kind, y, scale):
@@ -267,7 +267,7 @@ def test_a_category_of_the_schema_switches_at_one_place():
     frame = pd.DataFrame({"a": X[:, 0], "c": pd.Categorical(rng.choice(list("zyxw"), len(X)))})
     y = (frame["c"].isin(["x", "z"]) ^ (frame["a"] > 0)).astype(int)
     model = xgb.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(frame, y)
-    explainer = TExplainer(model, frame, scale="margin")
+    explainer = TExplainer(model, frame, scale="log-odds")
     rows = explainer.schema.read(frame)
     found = explainer.engine.lines(rows[:16], np.full(16, 1 / 16), np.zeros(16, int), rows[20:60])
     change = explainer.predictor(rows[20:60]) - explainer.predictor(rows[:16]).mean(axis=0)

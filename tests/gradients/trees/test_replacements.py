@@ -23,6 +23,9 @@ lgb = pytest.importorskip("lightgbm")
 from oracles_trees import hard, random_rows, random_tree
 from tree_shelf import HOLES, MODELS, REAL, THREE, TWO, X, awkward
 
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.references import references_of
+from texplainer.attributions.replaced import noise_floor, replacement_effects
 from texplainer.errors import BackgroundWarning
 from texplainer.explainer import TExplainer
 from texplainer.gradients.trees import replacements
@@ -30,9 +33,6 @@ from texplainer.gradients.trees.ensemble import LEAF, assemble
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.replacements import columns_below, raw_changes
 from texplainer.gradients.trees.soft import compared
-from texplainer.readings.reading import Place
-from texplainer.readings.references import references_of
-from texplainer.readings.replaced import gains, noise_floor
 
 
 def cells_of(rows, columns):
@@ -58,17 +58,17 @@ def by_hand(trees, rows, row, column, values, outputs):
 
 def both_roads(explainer, rows, columns):
     """What the engine says, what the library says, and the library's rounding; all values of all cells."""
-    place = Place(
+    place = ExplainContext(
         rows, explainer.predictor(rows), explainer.background, explainer.predictor, explainer.engine, None
     )
     values = references_of(explainer.background).values[:-1]
     row, column = cells_of(rows, columns)
-    found, asked = gains(place, row, column, values)
-    twin, predictions = gains(
+    found, asked = replacement_effects(place, row, column, values)
+    twin, predictions = replacement_effects(
         replace(place, engine=replace(explainer.engine, replaced=None)), row, column, values
     )
     assert (asked, predictions) == (0, 16)
-    floor = noise_floor(explainer.predictor, place.predictions, explainer.background.output_spread)
+    floor = noise_floor(explainer.predictor, place.predictions, explainer.background.output_sd)
     return found, twin, floor[row][:, None]
 
 
@@ -134,7 +134,7 @@ def test_equals_predictions_of_the_library_on_every_shelf(name):
     assert (np.abs(found - twin) <= np.maximum(2 * floor, 1e-12)).all()
 
 
-@pytest.mark.parametrize("scale", ["probability", "margin"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds"])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
 @pytest.mark.parametrize("kind", [xgb.XGBClassifier, lgb.LGBMClassifier])
 def test_links_are_passed(kind, y, scale):
@@ -149,11 +149,16 @@ def test_what_is_unusual_is_left_to_the_library():
         piped = make_pipeline(step, RandomForestClassifier(5, random_state=0)).fit(X, TWO)
         assert TExplainer(piped, X).engine.replaced is None
     forest = RandomForestClassifier(5, random_state=0).fit(HOLES, TWO)
-    assert TExplainer(forest, HOLES, scale="margin").engine.replaced is None  # of saturated shares: no digits
+    assert (
+        TExplainer(forest, HOLES, scale="log-odds").engine.replaced is None
+    )  # of saturated shares: no digits
     assert TExplainer(forest, HOLES).engine.replaced is not None
     model, data = MODELS["xgboost categories"][0]()
-    for told, replaced in (([3], True), ([], False)):  # a category of the model that the table calls a number
-        engine = TExplainer(model, data, categorical=told).engine
+    for describe, replaced in (
+        ([3], True),
+        ([], False),
+    ):  # a category of the model that the table calls a number
+        engine = TExplainer(model, data, categorical=describe).engine
         assert engine.name == "tree" and (engine.replaced is not None) == replaced
 
 
@@ -210,13 +215,13 @@ def test_explanations_of_missing_cells_beside_categories(make):
     assert_the_road_does_not_matter(explainer, table[300:], explainer.schema.read(table[300:]))
 
 
-@pytest.mark.parametrize("reading", ["local", "sensitivity"])
-def test_explanations_of_missing_cells(reading):
+@pytest.mark.parametrize("attribution", ["slope", "gradient"])
+def test_explanations_of_missing_cells(attribution):
     model = xgb.XGBClassifier(n_estimators=20, n_jobs=1).fit(HOLES, THREE)
     rows = np.where(
         np.random.default_rng(6).random(X.shape) < 0.4, np.nan, X
     )  # several in a row, all in some
-    explainer = TExplainer(model, HOLES[:200], output="all", attribution=reading)
+    explainer = TExplainer(model, HOLES[:200], output="all", attribution=attribution)
     assert_the_road_does_not_matter(explainer, rows, rows)
 
 
@@ -231,7 +236,7 @@ def assert_the_road_does_not_matter(explainer, table, rows):
     np.testing.assert_array_equal(walked.values[~gaps], asked.values[~gaps])
     np.testing.assert_array_equal(walked.diagnostics.error, asked.diagnostics.error)
     assert (np.abs(walked.values - asked.values) <= 2 * asked.diagnostics.error)[gaps].all()
-    assert (walked.diagnostics.verdict == asked.diagnostics.verdict).all()
+    assert (walked.diagnostics.stability == asked.diagnostics.stability).all()
     spent = asked.diagnostics.evaluations - walked.diagnostics.evaluations
     np.testing.assert_array_equal(spent, 16 * gaps.sum(axis=1))
 

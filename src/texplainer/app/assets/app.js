@@ -36,14 +36,14 @@ TX.explorer = (about) => {
   const complain = (error) => { message.textContent = error ? error.message || String(error) : ""; };
   const outputName = () => state.answer.quantities[state.output];
   const one = (list) => list[state.output];
-  const items = (answer, reading, cells) => answer.features.map((name, f) => TX.item(reading, f, name, cells[name], {
-    value: reading.values[f][state.output] ?? NaN, error: reading.error ? reading.error[f][state.output] ?? NaN : NaN,
-    slope: reading.gradient ? reading.gradient[f][state.output] ?? NaN : NaN, doubt: Boolean(reading.flags && reading.flags[f]),
+  const items = (answer, attribution, cells) => answer.features.map((name, f) => TX.item(attribution, f, name, cells[name], {
+    value: attribution.values[f][state.output] ?? NaN, error: attribution.error ? attribution.error[f][state.output] ?? NaN : NaN,
+    slope: attribution.gradient ? attribution.gradient[f][state.output] ?? NaN : NaN, doubt: Boolean(attribution.flags && attribution.flags[f]),
   }));
-  // The reading of an answer that is the explainer's own.
-  const own = (answer) => answer.readings.find((reading) => reading.name === about.attribution) || answer.readings[0];
+  // The attribution of an answer that is the explainer's own.
+  const own = (answer) => answer.attributions.find((attribution) => attribution.name === about.attribution) || answer.attributions[0];
   const numeric = (list) => list.every((item) => Number.isFinite(item.value));
-  const nothing = (answer) => TX.el("p", { class: "message" }, `No attributions: ${answer.readings[0].reason || "the row is undefined"}.`);
+  const nothing = (answer) => TX.el("p", { class: "message" }, `No attributions: ${answer.attributions[0].reason || "the row is undefined"}.`);
 
   // ---------------------------------------------------------- controls
   const controls = TX.el("div", { class: "controls" });
@@ -80,21 +80,21 @@ TX.explorer = (about) => {
   // ---------------------------------------------------------- the answer
   const figures = TX.el("div", { class: "figures" }), speed = TX.el("span", { class: "soft small" });
   const figure = (id, value, words, second) => TX.el("div", { class: "figure" + (second ? " second" : "") }, TX.el("b", { id }, value), TX.el("span", {}, words));
-  // One panel a reading, each under its question.
+  // One panel an attribution, each under its question.
   const panels = TX.el("div", { id: "bars", class: "panels" }), drawings = [];
   const panel = (i) => {
-    const holder = TX.el("div"), verdict = TX.el("span"), means = TX.el("p", { class: "soft small" });
+    const holder = TX.el("div"), stability = TX.el("span"), means = TX.el("p", { class: "soft small" });
     const chart = TX.responsive(holder, (width) => {
-      const { answer } = state, reading = answer.readings[i];
-      return TX.drawRow(width, reading, items(answer, reading, state.cells), {
-        base: one(reading.base), prediction: one(answer.predictions), logOdds: answer.log_odds, most: 14,
+      const { answer } = state, attribution = answer.attributions[i];
+      return TX.drawRow(width, attribution, items(answer, attribution, state.cells), {
+        base: one(attribution.base), prediction: one(answer.predictions), logOdds: answer.log_odds, most: 14,
       }) || nothing(answer);
     });
-    const { question } = state.answer.readings[i];
-    return { node: TX.el("section", { class: "reading" }, TX.el("h4", {}, question), verdict, means, holder), redraw: () => {
-      const reading = state.answer.readings[i];
-      TX.verdict(verdict, reading.verdict, reading.wobble ? one(reading.wobble) : null, reading.reason);
-      means.textContent = TX.meaning(reading, state.output);
+    const { question } = state.answer.attributions[i];
+    return { node: TX.el("section", { class: "attribution" }, TX.el("h4", {}, question), stability, means, holder), redraw: () => {
+      const attribution = state.answer.attributions[i];
+      TX.stability(stability, attribution.stability, attribution.relative_change ? one(attribution.relative_change) : null, attribution.reason);
+      means.textContent = TX.meaning(attribution, state.output);
       chart.redraw();
     } };
   };
@@ -102,10 +102,10 @@ TX.explorer = (about) => {
     const { answer } = state, f = one(answer.predictions), g = answer.surrogate ? one(answer.surrogate) : null;
     figures.replaceChildren(figure("prediction", TX.number(f), outputName() + TX.asProbability(answer, f)),
       figure("surrogate", g === null ? "–" : TX.number(g), `surrogate of row ${state.row}`, true),
-      figure("base", TX.number(one(answer.readings[0].base)), "mean over the background", true));
+      figure("base", TX.number(one(answer.attributions[0].base)), "mean over the background", true));
     speed.textContent = `${answer.milliseconds} ms`;
     complain(answer.notes.join("; "));
-    while (drawings.length < answer.readings.length) { const made = panel(drawings.length); drawings.push(made); panels.append(made.node); }
+    while (drawings.length < answer.attributions.length) { const made = panel(drawings.length); drawings.push(made); panels.append(made.node); }
     drawings.forEach((drawing) => drawing.redraw());
   };
   const follow = TX.latest(async () => {
@@ -153,14 +153,14 @@ TX.explorer = (about) => {
     explainer: ["another explainer", async () => {
       if (!state.explainer) { note.textContent = "There is no other explainer."; return []; }
       const other = await TX.ask("compare", { cells: state.cells, explainer: state.explainer });
-      const [mine, theirs] = [own(state.answer).axis[state.output], other.readings[0].axis[state.output]];
+      const [mine, theirs] = [own(state.answer).axis[state.output], other.attributions[0].axis[state.output]];
       note.textContent = mine === theirs ? mine : `Each side has its own unit: compare order and sign, not length. Left: ${mine}; right: ${theirs}.`;
       return beside(state.answer, other, state.cells, state.cells, [`T-Explainer, ${about.attribution}`, state.explainer]);
     }],
     stability: ["small changes", async () => {
       const found = await TX.ask("stability", { cells: state.cells, share: state.share });
       note.textContent = found.worst === null ? "Some of the changed rows have no attributions."
-        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its spread: the attributions move by ${TX.percent(found.median)} (median), ${TX.percent(found.worst)} at worst. Thin lines: where each bar went.`;
+        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its SD: the attributions move by ${TX.percent(found.median)} (median), ${TX.percent(found.worst)} at worst. Thin lines: where each bar went.`;
       const list = items(state.answer, own(state.answer), state.cells).map((item, f) => ({ ...item, error: null, low: found.low[f][state.output], high: found.high[f][state.output] }));
       if (!numeric(list)) return [nothing(state.answer)];
       return [side("attributions and their reach", (width) => TX.bars(width, [...list].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 13)))];
@@ -171,7 +171,7 @@ TX.explorer = (about) => {
   });
   const otherRow = TX.el("input", { type: "number", min: 0, max: about.rows - 1, value: state.other, "aria-label": "row to compare with", onchange: () => { state.other = Number(otherRow.value); contrast(); } });
   const otherExplainer = TX.select("explainer to compare with", about.others.length ? about.others : ["none"], (i) => { state.explainer = about.others[i]; contrast(); });
-  const otherShare = TX.select("size of the changes", ["1 % of a spread", "5 % of a spread", "20 % of a spread"], (i) => { state.share = [0.01, 0.05, 0.2][i]; contrast(); });
+  const otherShare = TX.select("size of the changes", ["1 % of an SD", "5 % of an SD", "20 % of an SD"], (i) => { state.share = [0.01, 0.05, 0.2][i]; contrast(); });
   otherShare.selectedIndex = 1;
   const tools = { row: otherRow, explainer: otherExplainer, stability: otherShare };
   const tabs = Object.keys(modes).map((name) => TX.el("button", { "data-mode": name, onclick: () => { state.mode = name; tabbed(); contrast(); } }, modes[name][0]));

@@ -1,6 +1,6 @@
 """Shards on a Dask cluster.
 
-The parcel travels as a worker plugin: the scheduler gives it once to every worker, also to one that joins
+The pickled job travels as a worker plugin: the scheduler gives it once to every worker, also to one that joins
 or comes back later. Dask moves the shards of a worker that died to another one.
 """
 
@@ -13,20 +13,20 @@ from typing import Any
 
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
-from texplainer.execution.backends.table import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.worker import Parcel, explain_kept, failed, forget_parcel, keep_parcel
+from texplainer.execution.worker import PickledJob, explain_kept, failed, forget_parcel, keep_parcel
 
 
 class Carrier(WorkerPlugin):
-    """Leaves the parcel at a worker."""
+    """Leaves the pickled job at a worker."""
 
-    def __init__(self, parcel: Parcel) -> None:
+    def __init__(self, parcel: PickledJob) -> None:
         self.parcel = parcel
         self.name = f"texplainer-{parcel.name}"
 
     def setup(self, worker: Any) -> None:
-        """Keep the parcel; called once at every worker."""
+        """Keep the pickled job; called once at every worker."""
         keep_parcel(self.parcel)
 
     def teardown(self, worker: Any) -> None:
@@ -34,7 +34,7 @@ class Carrier(WorkerPlugin):
         forget_parcel(self.parcel.name)
 
 
-def on_dask(order: Order, shards: Iterable[Shard]) -> Records:
+def on_dask(order: Dispatch, shards: Iterable[Shard]) -> Records:
     """Explain shards on a client's cluster, at an address, or on a cluster of this machine."""
     queue = iter(shards)
     with ExitStack() as stack:

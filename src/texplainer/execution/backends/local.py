@@ -9,10 +9,10 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from texplainer.execution.backends.table import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
 from texplainer.execution.worker import (
-    Parcel,
+    PickledJob,
     ShardRecord,
     explain_kept,
     explain_shard,
@@ -23,14 +23,14 @@ from texplainer.files.parquet_rows import RowStream
 from texplainer.support.parent_watch import end_with
 
 
-def serial(order: Order, shards: Iterable[Shard]) -> Records:
+def serial(order: Dispatch, shards: Iterable[Shard]) -> Records:
     """One shard after the other, here."""
     stream = RowStream(order.job.source)
     for shard in shards:
         yield explain_shard(order.job, stream, shard)
 
 
-def processes(order: Order, shards: Iterable[Shard]) -> Records:
+def processes(order: Dispatch, shards: Iterable[Shard]) -> Records:
     """Worker processes of this machine.
 
     A worker that dies (killed, out of memory) takes its pool with it; the shards that were in flight are
@@ -65,7 +65,7 @@ def _flow(pool: _Pool, queue: Iterator[Shard], flying: dict[int, Shard], most: i
             yield record
 
 
-def _alone(order: Order, shard: Shard) -> ShardRecord:
+def _alone(order: Dispatch, shard: Shard) -> ShardRecord:
     error: BaseException = RuntimeError("not tried")
     for _ in range(order.job.retries + 1):
         with closing(_Pool(order, 1)) as pool:
@@ -77,9 +77,9 @@ def _alone(order: Order, shard: Shard) -> ShardRecord:
 
 
 class _Pool:
-    """A pool of loky's, whose workers have received the parcel."""
+    """A pool of loky's, whose workers have received the pickled job."""
 
-    def __init__(self, order: Order, workers: int) -> None:
+    def __init__(self, order: Dispatch, workers: int) -> None:
         from joblib.externals.loky import ProcessPoolExecutor
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -96,8 +96,8 @@ class _Pool:
         self.executor.shutdown(wait=True, kill_workers=True)
 
 
-def keep_in_worker(parcel: Parcel, parent: int) -> None:
-    """Keep the parcel at a new worker, which ends when its driver is gone, however that ended."""
+def keep_in_worker(parcel: PickledJob, parent: int) -> None:
+    """Keep the pickled job at a new worker, which ends when its driver is gone, however that ended."""
     keep_parcel(parcel)
     end_with(parent)
 

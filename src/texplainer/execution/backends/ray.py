@@ -1,4 +1,4 @@
-"""Shards on a Ray cluster: one actor a worker, each given the parcel once, from Ray's object store.
+"""Shards on a Ray cluster: one actor a worker, each given the pickled job once, from Ray's object store.
 
 Ray starts an actor that died anew; its shard is tried again, then given up.
 """
@@ -12,17 +12,17 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from texplainer.execution.backends.table import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.worker import Parcel, ShardRecord, explain_kept, failed, keep_parcel
+from texplainer.execution.worker import PickledJob, ShardRecord, explain_kept, failed, keep_parcel
 
 ray: Any = import_module("ray")  # type checkers take `import ray` for this very file
 
 
 class Worker:
-    """An actor that keeps the parcel and explains the shards it is given."""
+    """An actor that keeps the pickled job and explains the shards it is given."""
 
-    def __init__(self, parcel: Parcel) -> None:
+    def __init__(self, parcel: PickledJob) -> None:
         self.name = parcel.name
         keep_parcel(parcel)
 
@@ -31,7 +31,7 @@ class Worker:
         return explain_kept(self.name, shard)
 
 
-def on_ray(order: Order, shards: Iterable[Shard]) -> Records:
+def on_ray(order: Dispatch, shards: Iterable[Shard]) -> Records:
     """Explain shards on the running Ray, at a ray:// address, or on a Ray of this machine."""
     queue = iter(shards)
     with ExitStack() as stack:

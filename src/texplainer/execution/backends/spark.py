@@ -1,6 +1,6 @@
 """Shards on Spark: jobs of one partition a shard, through `mapInArrow`.
 
-The parcel is a broadcast variable, fetched once per executor; a Python worker unpacks it once and is
+The pickled job is a broadcast variable, fetched once per executor; a Python worker unpacks it once and is
 reused. Shards go in waves of one per slot, two waves at a time, so that the second fills the slots the
 first has left and finished shards are known before the end.
 """
@@ -20,14 +20,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from texplainer.execution.backends.table import Backend, Order, Records
+from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
 from texplainer.execution.worker import ShardRecord, explain_kept, failed, keep_parcel
 
 WAVES = 2
 
 
-def on_spark(order: Order, shards: Iterable[Shard]) -> Records:
+def on_spark(order: Dispatch, shards: Iterable[Shard]) -> Records:
     """Explain shards on a session, at a master's address, or on local threads."""
     queue = iter(shards)
     with ExitStack() as stack:

@@ -1,8 +1,8 @@
 """The table of backends: a file and a line each.
 
 A backend carries shards to workers and their records back, in whatever order they finish: one function
-`(Order, shards) -> records`, found by the word or the object the user gave as `on`. Every backend gives the
-parcel once to each worker and keeps only a few shards in flight.
+``Dispatch` shards) -> records`, found by the word or the object the user gave as `on`. Every backend gives the
+pickled job once to each worker and keeps only a few shards in flight.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any
 
 from texplainer.errors import InputError
 from texplainer.execution.plan import Shard
-from texplainer.execution.worker import Parcel, ShardJob, ShardRecord
+from texplainer.execution.worker import PickledJob, ShardJob, ShardRecord
 
 
 @dataclass(frozen=True)
-class Order:
+class Dispatch:
     """A job to be carried out somewhere."""
 
     on: Any
     job: ShardJob
-    parcel: Parcel
+    parcel: PickledJob
     workers: int
 
 
 Records = Generator[ShardRecord, None, None]
-Map = Callable[[Order, Iterable[Shard]], Records]
+Map = Callable[[Dispatch, Iterable[Shard]], Records]
 
 
 @dataclass(frozen=True)

@@ -54,12 +54,12 @@ def one_against_rest(model: Any, formula: Formula) -> Scales:
         several = len(decisions) > 1
         scores["raw"] = beside([compose(one, last) for one in decisions]) if several else decisions[0]
         if not hasattr(model, "predict_proba"):
-            return {**scores, "margin": scores["raw"]}
+            return {**scores, "log-odds": scores["raw"]}
     each = beside([compose(_of(m, "probability", formula), last) for m in model.estimators_])
     if model.multilabel_:
-        return {**scores, "probability": each, "margin": compose(each, links.log_odds)}
+        return {**scores, "probability": each, "log-odds": compose(each, links.log_odds)}
     probability = compose(each, links.pair if len(model.estimators_) == 1 else links.normalise)
-    return {**scores, "probability": probability, "margin": compose(probability, links.log_odds)}
+    return {**scores, "probability": probability, "log-odds": compose(probability, links.log_odds)}
 
 
 def transformed_target(model: Any, formula: Formula) -> Scales:
@@ -132,7 +132,7 @@ def _of(member: Any, scale: str, formula: Formula) -> Map:
 def _scales(answer: Map, model: Any) -> Scales:
     if not hasattr(model, "classes_"):
         return {"raw": answer}
-    return {"probability": answer, "margin": compose(answer, links.log_odds)}
+    return {"probability": answer, "log-odds": compose(answer, links.log_odds)}
 
 
 #: functions that undo a transformed target, with their slopes

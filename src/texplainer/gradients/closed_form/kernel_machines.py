@@ -53,7 +53,7 @@ def _decisions(model: Any, scores: Map) -> Scales:
 
     Platt's probabilities are no formula: libsvm finds even two of them by an iteration that it stops early.
     """
-    return {"raw": scores} if model.probability is True else {"raw": scores, "margin": scores}
+    return {"raw": scores} if model.probability is True else {"raw": scores, "log-odds": scores}
 
 
 def _pairwise(weights: Array, sizes: Array) -> Array:
@@ -90,9 +90,9 @@ def process_classifier(model: Any) -> Scales:
         if model.multi_class != "one_vs_rest":
             raise Unsupported("a one-vs-one Gaussian process classifier has no probabilities.")
         probability = compose(_beside([_laplace(part) for part in base.estimators_]), links.normalise)
-        return {"probability": probability, "margin": compose(probability, links.log_odds)}
+        return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
     probability = compose(_laplace(base), links.pair)
-    return {"probability": probability, "margin": compose(probability, links.log_odds)}
+    return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
 
 
 def _laplace(model: Any) -> Map:

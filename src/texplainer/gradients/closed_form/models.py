@@ -37,9 +37,9 @@ def _by_scores(scores: Map, columns: int) -> Scales:
     """Probabilities by the logistic link of one score, or the softmax of several."""
     if columns == 1:
         margin = compose(scores, links.two_sided)
-        return {"margin": margin, "raw": margin, "probability": compose(scores, links.sigmoid, links.pair)}
+        return {"log-odds": margin, "raw": margin, "probability": compose(scores, links.sigmoid, links.pair)}
     return {
-        "margin": compose(scores, links.softmax_link),
+        "log-odds": compose(scores, links.softmax_link),
         "raw": scores,
         "probability": compose(scores, links.softmax),
     }
@@ -73,7 +73,7 @@ def _logistic(model: Any) -> Scales:
 def _linear_classifier(model: Any) -> Scales:
     scores, columns = _plane(model)
     margin = compose(scores, links.two_sided) if columns == 1 else scores
-    return {"margin": margin, "raw": margin}
+    return {"log-odds": margin, "raw": margin}
 
 
 def _stochastic_classifier(model: Any) -> Scales:
@@ -93,7 +93,11 @@ def _network_classifier(model: Any) -> Scales:
     scores = perceptron_map(model)
     if model.out_activation_ == "softmax" or model.n_outputs_ == 1:
         return _by_scores(scores, model.n_outputs_)
-    return {"margin": scores, "raw": scores, "probability": compose(scores, links.sigmoid)}  # several labels
+    return {
+        "log-odds": scores,
+        "raw": scores,
+        "probability": compose(scores, links.sigmoid),
+    }  # several labels
 
 
 def _network_regressor(model: Any) -> Scales:
@@ -155,7 +159,7 @@ def _calibrated(model: Any) -> Scales:
         values, backs = zip(*(fold(rows) for fold in folds), strict=True)
         return np.mean(values, axis=0), lambda d: np.mean([back(d) for back in backs], axis=0)
 
-    return {"probability": probability, "margin": compose(probability, links.log_odds)}
+    return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
 
 
 def _calibrated_fold(fold: Any) -> Map:

@@ -27,7 +27,7 @@ between the blocks, that is between magnitudes: few of them cannot stand for a n
 How much the slopes change when the row moves follows, for smooth models, from the curvature h: the even
 terms z^T h z / 2 scatter, as signs vary, by half the sum of the squared off-diagonal h_jl, and their mean
 is half the trace. Rough models change because points cross steps: a squared difference of f grows like the
-distance, as that of a random walk, so a move of MOVE spreads changes a value by the part sqrt(MOVE / w) of
+distance, as that of a random walk, so a move of MOVE SDs changes a value by the part sqrt(MOVE / w) of
 what the fit leaves unexplained at the width w.
 """
 
@@ -62,7 +62,7 @@ CROSSING = 1.8  # measured on boosted trees: change over what the random walk sa
 class DesignedExperiment:
     """A design for one model: how far it moves each feature, and what was learnt of the model before.
 
-    `move` is (features,), the width times the spread, 0 for what cannot move; `unused` marks the features
+    `move` is (features,), the width times the SD, 0 for what cannot move; `unused` marks the features
     that changed no prediction of the background.
     """
 
@@ -122,7 +122,7 @@ def designed_engine(
     rough = roughness(predictor, background, move, settings.bounds)
     unused = (move > 0) & ~used_features(predictor, background)
     found = DesignedExperiment(predictor, move, width, settings.bounds, rough, unused)
-    why = f"a designed experiment of {2 * found.design.pairs} points over {width:.3g} spreads"
+    why = f"a designed experiment of {2 * found.design.pairs} points over {width:.3g} SDs"
     return Engine("finite-difference", why, found.gradient, exact=False, width=width, point=point)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.gradients.engine import JUMP, KINK, NOISY, STEP, Gradient, Settings
 from texplainer.gradients.finite_difference.noise import Noise, is_step_function, noise_of
 from texplainer.gradients.finite_difference.stencil import Stencil, entries, evaluate_stencil, place
@@ -25,16 +25,16 @@ from texplainer.types import Array
 
 GradientFunction = Callable[[Array], Gradient]
 
-#: rungs in units of a feature's spread, by the model's float width
+#: rungs in units of a feature's SD, by the model's float width
 LADDERS = {8: (1e-2, 1e-3, 1e-4, 1e-5), 4: (3e-3, 1e-3, 3e-4)}
-LOUD_LADDER = (0.3, 0.1, 0.03, 0.01)  # where the noise is above LOUD of the outputs' spread
+LOUD_LADDER = (0.3, 0.1, 0.03, 0.01)  # where the noise is above LOUD of the outputs' SD
 LOUD = 1e-5
 TOLERANCE = {8: 1e-7, 4: 1e-4}
 
 
 def ladder(predictor: Predictor, background: Array, settings: Settings) -> tuple[GradientFunction, str]:
     """The noise-aware ladder, `step="auto"`."""
-    sigma = spread(background)
+    sigma = robust_sd(background)
     noise = noise_of(predictor, background, sigma)
     stepped = is_step_function(predictor, background, sigma)
     gradient = partial(_climb, predictor, settings, sigma, noise, stepped)

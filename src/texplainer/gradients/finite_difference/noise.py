@@ -19,10 +19,10 @@ from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 PLACES = 9  # background rows that are probed
-LENGTHS = (1e-13, 1e-10, 1e-7, 1e-5, 1e-4)  # distances of the probe's values, in spreads
+LENGTHS = (1e-13, 1e-10, 1e-7, 1e-5, 1e-4)  # distances of the probe's values, in SDs
 ORDERS = (4, 5, 6)
 AGREE = 4.0  # factor within which the noise levels of these orders must lie
-TINY = {8: 1e-5, 4: 1e-3}  # a move, in spreads, that every smooth model answers, by its float width
+TINY = {8: 1e-5, 4: 1e-3}  # a move, in SDs, that every smooth model answers, by its float width
 STEPPED = 0.9  # share of rows that do not answer it
 
 
@@ -31,7 +31,7 @@ class Noise:
     """The standard deviation of a model's noise, and the outputs it was seen beside.
 
     `level` and `typical` are (outputs,): the noise, and the outputs' median size where it was seen.
-    `floor` is the rounding of the float width, relative to f; `relative` the noise over the outputs' spread.
+    `floor` is the rounding of the float width, relative to f; `relative` the noise over the outputs' SD.
     """
 
     level: Array

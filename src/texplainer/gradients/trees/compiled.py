@@ -263,9 +263,9 @@ def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
             side_at[0] = _U(0)
             while True:
                 kind, column = plan.kind[node], plan.column[node]
-                sibling = _U(2) * depth + side_at[depth]
-                groups = groups_at[sibling]
-                mass, done = masses_at + sibling * block, done_at + sibling * width * block
+                with_attribution = _U(2) * depth + side_at[depth]
+                groups = groups_at[with_attribution]
+                mass, done = masses_at + with_attribution * block, done_at + with_attribution * width * block
                 if not kind & LEAF:
                     threshold, lower, upper = plan.threshold[node], plan.lower[node], plan.upper[node]
                     inverse, nans = plan.inverse[column], has_nan[column]

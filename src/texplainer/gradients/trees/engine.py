@@ -40,9 +40,9 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         explained = read(predictor, background)
     except ModuleNotFoundError as error:
         missing = f"the tree engine needs the package {error.name!r}, which is not installed."
-        raise _said(predictor, missing) from error
+        raise _warn_unsupported(predictor, missing) from error
     except Unsupported as reason:
-        raise _said(predictor, str(reason)) from None
+        raise _warn_unsupported(predictor, str(reason)) from None
     c, why = choose_width(explained, settings)
     return Engine(
         "tree",
@@ -71,7 +71,7 @@ def _replaced(explained: Any) -> Any:
     predictor, ensemble = explained.predictor, explained.ensemble
     rounded = predictor.schema.narrow_floats and ensemble.dtype != np.float32
     coded = {feature for feature, _ in ensemble.categories} <= set(predictor.schema.levels)
-    steep = predictor.scale == "margin" and ensemble.link in ("share", "shares")
+    steep = predictor.scale == "log-odds" and ensemble.link in ("share", "shares")
     if explained.before is not identity or rounded or steep or not coded:
         return None
 
@@ -89,7 +89,7 @@ def last_step(model: Any) -> Any:
     return last_step(model.steps[-1][1]) if hasattr(model, "steps") and model.steps else model
 
 
-def _said(predictor: Predictor, reason: str) -> Unsupported:
+def _warn_unsupported(predictor: Predictor, reason: str) -> Unsupported:
     """Say that trees are explained as a black box, for they would be a thousand times faster to explain."""
     if not predictor.schema.levels:  # encoded categories cannot be read as trees: nothing a user could mend
         words = f"{reason} The trees are explained as a black box, from their predictions alone."

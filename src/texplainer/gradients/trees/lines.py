@@ -25,7 +25,7 @@ from texplainer.gradients.trees.crossings import Ends, LinePlan, Lines, scalar_l
 from texplainer.gradients.trees.ensemble import LEAF, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import coherent_order
 from texplainer.gradients.trees.links import constant_slope, jacobian
-from texplainer.gradients.trees.model import Explained
+from texplainer.gradients.trees.model import SmoothedTreeModel
 from texplainer.gradients.trees.soft import Smoothed, in_threads, with_half_widths
 from texplainer.types import Array
 
@@ -215,7 +215,7 @@ def _primes(count: int) -> Floats:
 
 
 def explained_line_shares(
-    explained: Explained, starts: Array, weights: Array, groups: NDArray[np.int64], rows: Array
+    explained: SmoothedTreeModel, starts: Array, weights: Array, groups: NDArray[np.int64], rows: Array
 ) -> Array:
     """Shares of features in the explained outputs, (rows, groups, features, outputs).
 
@@ -247,7 +247,7 @@ def explained_line_shares(
 NODES, SHARES = np.polynomial.legendre.leggauss(3)
 
 
-def _through_link(explained: Explained, outputs: list[int], raw: Array, jumps: Array) -> Array:
+def _through_link(explained: SmoothedTreeModel, outputs: list[int], raw: Array, jumps: Array) -> Array:
     """Carry jumps (rows, lines, bins, features, raw) through the link, (rows, lines, features, outputs)."""
     asked = list(range(len(outputs)))
     if explained.predictor.scale == "probability":  # all classes share what is put right, so that they cancel

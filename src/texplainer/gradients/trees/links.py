@@ -40,28 +40,28 @@ def _bend_softmax_log_odds(z: Array) -> Array:
 #: (link, scale) -> the map to all outputs and its bend; "scores" is the raw scale of a classifier
 LINKS: dict[tuple[str, str], tuple[Map, Bend]] = {
     ("identity", "raw"): (identity, np.zeros_like),
-    ("identity", "margin"): (identity, np.zeros_like),
+    ("identity", "log-odds"): (identity, np.zeros_like),
     ("exponential", "raw"): (links.exponential, np.abs),
-    ("exponential", "margin"): (identity, np.zeros_like),
+    ("exponential", "log-odds"): (identity, np.zeros_like),
     ("logistic", "probability"): (compose(links.sigmoid, links.pair), _bend_sigmoid),
-    ("logistic", "margin"): (links.two_sided, np.zeros_like),
+    ("logistic", "log-odds"): (links.two_sided, np.zeros_like),
     ("logistic", "raw"): (links.sigmoid, _bend_sigmoid),
-    ("hinge", "margin"): (links.two_sided, np.zeros_like),  # its labels are a step, its scores are not
+    ("hinge", "log-odds"): (links.two_sided, np.zeros_like),  # its labels are a step, its scores are not
     ("hinge", "scores"): (links.two_sided, np.zeros_like),
     ("sigmoid", "raw"): (links.sigmoid, _bend_sigmoid),
     ("sigmoid", "probability"): (links.sigmoid, _bend_sigmoid),
-    ("sigmoid", "margin"): (identity, np.zeros_like),
+    ("sigmoid", "log-odds"): (identity, np.zeros_like),
     ("softmax", "probability"): (links.softmax, _bend_softmax),
-    ("softmax", "margin"): (links.softmax_link, _bend_softmax_log_odds),
+    ("softmax", "log-odds"): (links.softmax_link, _bend_softmax_log_odds),
     ("softmax", "scores"): (identity, np.zeros_like),
     ("logistic", "scores"): (links.two_sided, np.zeros_like),
     ("sigmoid", "scores"): (identity, np.zeros_like),
     ("unknown", "scores"): (identity, np.zeros_like),
     ("share", "probability"): (links.pair, np.zeros_like),
-    ("share", "margin"): (compose(links.pair, links.log_odds), _bend_log_odds),
+    ("share", "log-odds"): (compose(links.pair, links.log_odds), _bend_log_odds),
     ("shares", "probability"): (identity, np.zeros_like),
-    ("shares", "margin"): (links.log_odds, _bend_log_odds),
-    ("unknown", "margin"): (identity, np.zeros_like),
+    ("shares", "log-odds"): (links.log_odds, _bend_log_odds),
+    ("unknown", "log-odds"): (identity, np.zeros_like),
 }
 
 
@@ -79,7 +79,7 @@ def link(ensemble: TreeEnsemble, scale: str, task: str = "regression") -> tuple[
     chosen, bend = LINKS[ensemble.link, scale]
     steepness = ensemble.steepness
     # the margin of a regression is its raw sums; a classifier's are its log-odds
-    if steepness == 1.0 or scale == "scores" or (scale == "margin" and ensemble.link not in CLASSES):
+    if steepness == 1.0 or scale == "scores" or (scale == "log-odds" and ensemble.link not in CLASSES):
         return chosen, bend
     return compose(affine(steepness * np.eye(len(ensemble.base))), chosen), lambda y: steepness**2 * bend(y)
 

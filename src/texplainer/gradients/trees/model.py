@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import MOVE, Gradient
 from texplainer.gradients.transformers import Map, Pullback, chain
@@ -34,7 +34,7 @@ ROUNDINGS = 8.0  # error bound in units of round-off, for each level of each tre
 
 
 @dataclass(frozen=True)
-class Explained:
+class SmoothedTreeModel:
     """A tree model with everything its gradient needs."""
 
     predictor: Predictor
@@ -45,13 +45,13 @@ class Explained:
     cells: Callable[[Array], Array]  # rows -> cells as the model sees them
     diagonal: bool  # each input depends on its own feature only, as after a scaler
     unit: Array  # (inputs,) half-widths for c = 1
-    sigma: Array  # (features,) spreads; 0 for categories
+    sigma: Array  # (features,) SDs; 0 for categories
     sample: Array  # (few rows, features) of the background
     smoothed: Smoothed
     certificate: Certificate
     typical: tuple[Array, Array] | None = None  # see `_typical`
 
-    def at(self, c: float) -> Explained:
+    def at(self, c: float) -> SmoothedTreeModel:
         """The same at another width."""
         widths = c * self.unit
         wide = replace(
@@ -60,7 +60,7 @@ class Explained:
         return replace(wide, typical=_typical(wide))
 
 
-def read(predictor: Predictor, background: Array) -> Explained:
+def read(predictor: Predictor, background: Array) -> SmoothedTreeModel:
     """Read a model's trees and check that they predict what the model predicts."""
     before, final = chain(predictor.model)
     ensemble = load(final)
@@ -74,7 +74,7 @@ def read(predictor: Predictor, background: Array) -> Explained:
     diagonal = _is_diagonal(before, cells(background[:: max(1, len(background) // FEW)][:FEW]))
     unit = half_widths(inputs, list(predictor.schema.levels) if diagonal else [])
     none = np.zeros(ensemble.features)
-    explained = Explained(
+    explained = SmoothedTreeModel(
         predictor,
         ensemble,
         before,
@@ -83,7 +83,7 @@ def read(predictor: Predictor, background: Array) -> Explained:
         cells,
         diagonal,
         unit,
-        np.where(predictor.schema.numeric, spread(background), 0.0),
+        np.where(predictor.schema.numeric, robust_sd(background), 0.0),
         background[:: max(1, len(background) // TYPICAL_ROWS)][:TYPICAL_ROWS],
         with_half_widths(ensemble, none),
         certify(ensemble, none),
@@ -116,7 +116,7 @@ def _cells(predictor: Predictor, rows: Array) -> Array:
     return out
 
 
-def _check(explained: Explained, background: Array) -> None:
+def _check(explained: SmoothedTreeModel, background: Array) -> None:
     """Compare the arrays' own (hard) predictions with the model's on the explained scale."""
     sample = background[:: max(1, len(background) // CHECK_ROWS)][:CHECK_ROWS]
     predictor = explained.predictor
@@ -127,7 +127,7 @@ def _check(explained: Explained, background: Array) -> None:
     if found.shape != expected.shape:
         raise Unsupported(f"its trees give {found.shape[1]} outputs and the model {expected.shape[1]}.")
     known = np.isfinite(expected)
-    if predictor.scale == "margin" and explained.ensemble.link in ("share", "shares"):
+    if predictor.scale == "log-odds" and explained.ensemble.link in ("share", "shares"):
         known &= np.abs(expected) < SATURATED
     size = max(1.0, float(np.abs(expected[known]).max(initial=0.0)))
     gap = float(np.abs(found - expected)[known].max(initial=0.0)) / size
@@ -137,7 +137,7 @@ def _check(explained: Explained, background: Array) -> None:
         )
 
 
-def smoothed_gradient(at: Callable[[float], Explained], c: float, rows: Array) -> Gradient:
+def smoothed_gradient(at: Callable[[float], SmoothedTreeModel], c: float, rows: Array) -> Gradient:
     """Smoothed values and gradients; where the gradient vanishes, again over a wider neighbourhood."""
     found = _gradient(at(c), rows)
     width = np.full(len(rows), c)
@@ -156,7 +156,7 @@ def smoothed_gradient(at: Callable[[float], Explained], c: float, rows: Array) -
     return replace(found, extras={**found.extras, "smoothing_width": width, "vanishing": (width != c) | flat})
 
 
-def _gradient(explained: Explained, rows: Array) -> Gradient:
+def _gradient(explained: SmoothedTreeModel, rows: Array) -> Gradient:
     here = _slopes(explained, rows)
     return Gradient(
         here.values,
@@ -180,12 +180,14 @@ class Slopes:
     change: Array  # (rows, outputs) of the scaled slopes under a small move, by features' own curvature
 
 
-def _slopes(explained: Explained, rows: Array) -> Slopes:
+def _slopes(explained: SmoothedTreeModel, rows: Array) -> Slopes:
     """Slopes at rows, and how they change a little further on, by each feature's own curvature."""
     inputs, back = explained.before(explained.cells(rows))
     step = explained.before(explained.cells(rows + _move(explained)))[0] - inputs
     step = np.nan_to_num(step)  # a missing cell does not move
-    raw, slopes, bends = explained.smoothed.bent(inputs)  # (rows, raw), twice (rows, inputs, raw)
+    raw, slopes, bends = explained.smoothed.value_gradient_curvature(
+        inputs
+    )  # (rows, raw), twice (rows, inputs, raw)
     value, link = _link_slopes(explained, raw)
     values = _by_feature(link, slopes, back)
     _, link_there = _link_slopes(explained, raw + np.einsum("rj,rjk->rk", step, slopes))
@@ -194,7 +196,7 @@ def _slopes(explained: Explained, rows: Array) -> Slopes:
     return Slopes(values, value, link, back, change)
 
 
-def _link_slopes(explained: Explained, raw: Array) -> tuple[Array, Array]:
+def _link_slopes(explained: SmoothedTreeModel, raw: Array) -> tuple[Array, Array]:
     """Explained outputs (rows, outputs) and their slopes by the raw sums, (outputs, rows, raw)."""
     outputs = list(explained.predictor.outputs)
     value, back = explained.after(raw)
@@ -209,13 +211,13 @@ def _by_feature(link: Array, slopes: Array, back: Pullback) -> Array:
     return np.ascontiguousarray(back(by_input).transpose(1, 2, 0))
 
 
-def _move(explained: Explained) -> Array:
+def _move(explained: SmoothedTreeModel) -> Array:
     """Every number moves by as much, up or down, so that one move weighs all features alike."""
     up = (np.arange(1, len(explained.sigma) + 1) * (5**0.5 - 1) / 2) % 1.0 < 0.5
     return MOVE * explained.sigma * np.where(up, 1.0, -1.0)
 
 
-def _typical(explained: Explained) -> tuple[Array, Array]:
+def _typical(explained: SmoothedTreeModel) -> tuple[Array, Array]:
     """Medians over some background rows of the change as measured, and as extrapolated, (outputs,) each.
 
     Measured by real moves, fixed normal deviates for every feature.
@@ -241,7 +243,7 @@ def _calibrated(typical: tuple[Array, Array], change: Array) -> Array:
     return np.where(own > 0, measured * relative**TRUST, change)
 
 
-def _rounding(explained: Explained, here: Slopes) -> Array:
+def _rounding(explained: SmoothedTreeModel, here: Slopes) -> Array:
     """Bound on what round-off does to the slopes, (rows, features, outputs)."""
     unit = ROUNDINGS * 2.0**-53 * len(explained.ensemble.roots) * (explained.ensemble.depth + 1)
     steepest = explained.certificate.steepest()  # (inputs, raw)
@@ -249,7 +251,7 @@ def _rounding(explained: Explained, here: Slopes) -> Array:
     return unit * np.abs(here.back(by_input)).transpose(1, 2, 0)
 
 
-def bounds(explained: Explained, rows: Array) -> tuple[Array, Array]:
+def bounds(explained: SmoothedTreeModel, rows: Array) -> tuple[Array, Array]:
     """Bounds on the first and second derivatives that hold by construction, both (rows, features, outputs).
 
     NaN behind transformers that mix features: there the bounds of the inputs say nothing of the features.

@@ -22,15 +22,15 @@ from texplainer.gradients.machine_code import compiled
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.links import constant_slope
-from texplainer.gradients.trees.model import Explained
+from texplainer.gradients.trees.model import SmoothedTreeModel
 from texplainer.gradients.trees.soft import compared, in_threads
 from texplainer.types import Array
 
 _U = np.uint64
 NUMBERS = 2**18  # of links and their slopes held at a time
 BLOCK = 1024  # cells a thread takes at least
-WORTH = 1e6  # cells times values times trees so far from which the walk is worth being compiled
-_so_far = {"uncompiled": 0.0}
+COMPILE_THRESHOLD = 1e6  # cells times values times trees so far from which the walk is worth being compiled
+_work_done = {"uncompiled": 0.0}
 
 
 class ColumnsBelow(NamedTuple):
@@ -153,8 +153,8 @@ def raw_changes(
 
 def _worth_compiling(work: float) -> bool:
     """Whether the compiled walk is at hand, or worth waiting for."""
-    _so_far["uncompiled"] += work
-    return bool(add_changes.signatures) or _so_far["uncompiled"] >= WORTH
+    _work_done["uncompiled"] += work
+    return bool(add_changes.signatures) or _work_done["uncompiled"] >= COMPILE_THRESHOLD
 
 
 def _add_uncompiled(plan, rows, row, column, values, change) -> None:
@@ -186,7 +186,7 @@ def _leaves(plan, rows, row, column, cell) -> np.ndarray:
 class Replacements:
     """What other values do in place of cells, on the explained scale; of trees that read the table itself."""
 
-    explained: Explained  # its `smoothed` without widths: the model itself
+    explained: SmoothedTreeModel  # its `smoothed` without widths: the model itself
     plan: ColumnsBelow
     slope: Array | None  # of the link, (all outputs, raw); None where it is not constant
 
@@ -215,7 +215,7 @@ class Replacements:
         return there.reshape(*change.shape[:2], -1) - after(raw)[0][:, None]
 
 
-def replacements_of(explained: Explained) -> Replacements:
+def replacements_of(explained: SmoothedTreeModel) -> Replacements:
     """Prepare a model, read and without widths."""
     slope = constant_slope(explained.after, len(explained.ensemble.base))
     return Replacements(explained, columns_below(explained.ensemble), slope)

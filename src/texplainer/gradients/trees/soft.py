@@ -24,9 +24,13 @@ Execution = Callable[..., None]
 EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
 FEW = 24  # rows for which the scalar execution is the faster one
 TRIAL = 4  # rows that show how fast it is: on deep trees each costs as much as ten of the other
-WORTH = 2e7  # rows times nodes of one call from which the vector execution is worth being compiled
-TOGETHER = 2 * WORTH  # the same of all calls so far: a long table comes in blocks that are small each
-_so_far = {"scalar": 0.0}  # rows times nodes done while the vector execution was not at hand
+COMPILE_THRESHOLD = (
+    2e7  # rows times nodes of one call from which the vector execution is worth being compiled
+)
+TOGETHER = (
+    2 * COMPILE_THRESHOLD
+)  # the same of all calls so far: a long table comes in blocks that are small each
+_work_done = {"scalar": 0.0}  # rows times nodes done while the vector execution was not at hand
 LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `ensemble.finite_threshold`
 
 
@@ -54,9 +58,9 @@ class Smoothed:
         self, rows: Floats, *, execution: str = "auto", threads: int | None = None
     ) -> tuple[Floats, Floats]:
         """Smoothed raw outputs (rows, outputs) and their gradient (rows, features, outputs)."""
-        return self.bent(rows, execution=execution, threads=threads)[:2]
+        return self.value_gradient_curvature(rows, execution=execution, threads=threads)[:2]
 
-    def bent(
+    def value_gradient_curvature(
         self, rows: Floats, *, execution: str = "auto", threads: int | None = None
     ) -> tuple[Floats, Floats, Floats]:
         """Values, gradient, and about how the gradient changes with its own feature (as the gradient).
@@ -178,5 +182,5 @@ def fastest(plan: KernelArrays, arrays: tuple[Any, ...], many: int | None) -> tu
 
 def _worth_compiling(work: float) -> bool:
     """Whether to compile the vector execution, which takes seconds and is ten times faster afterwards."""
-    _so_far["scalar"] += work
-    return work >= WORTH or _so_far["scalar"] >= TOGETHER
+    _work_done["scalar"] += work
+    return work >= COMPILE_THRESHOLD or _work_done["scalar"] >= TOGETHER

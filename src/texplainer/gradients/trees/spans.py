@@ -38,7 +38,7 @@ def _pointer(builder, kind, address, stride, times):
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _spread(builder, value, kind):
+def _sd(builder, value, kind):
     undefined = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(_WORD, [0] * LANES))
@@ -53,9 +53,9 @@ def _crossing(builder, code, stride, rank, threshold):
     pace, shift, start, end = (_load(builder, _SINGLE, code, stride, i) for i in range(4))
     bits = builder.bitcast(pace, _WORD)
     sign = builder.and_(bits, ir.Constant(_WORD, [1 << 31] * LANES))
-    own = builder.xor(builder.bitcast(_spread(builder, rank, _SINGLE), _WORD), sign)
+    own = builder.xor(builder.bitcast(_sd(builder, rank, _SINGLE), _WORD), sign)
     own = builder.bitcast(own, _SINGLE)
-    here = builder.fadd(builder.fmul(_spread(builder, threshold, _SINGLE), pace), shift)
+    here = builder.fadd(builder.fmul(_sd(builder, threshold, _SINGLE), pace), shift)
     far = ir.Constant(_SINGLE, [FAR] * LANES)
     here = builder.select(builder.fcmp_ordered(">", own, end), far, here)
     near = ir.Constant(_SINGLE, [-FAR] * LANES)
@@ -109,7 +109,7 @@ def cross_leaves(typingctx, code, span, share, done, stride, rank, threshold, lo
         code, span, share, done, stride, rank, threshold, low, high = arguments
         here, mirrored = _crossing(builder, code, stride, rank, threshold)
         since, until = (_load(builder, _SINGLE, span, stride, i) for i in range(2))
-        left, right = _spread(builder, low, _DOUBLE), _spread(builder, high, _DOUBLE)
+        left, right = _sd(builder, low, _DOUBLE), _sd(builder, high, _DOUBLE)
         before = builder.select(mirrored, right, left)
         after = builder.select(mirrored, left, right)
         starts = builder.fcmp_ordered("<", since, _smaller(builder, until, here))
@@ -166,7 +166,7 @@ def fill_double(typingctx, at, value):
     """Write one float64 to every lane."""
 
     def generate(context, builder, signature, arguments):
-        _store(builder, _spread(builder, arguments[1], _DOUBLE), arguments[0], None)
+        _store(builder, _sd(builder, arguments[1], _DOUBLE), arguments[0], None)
         return context.get_dummy_value()
 
     return types.void(_ADDRESS, types.float64), generate

@@ -115,7 +115,7 @@ def _constant(like, value: float):
 
 
 def _elementwise(arity: int, body: Callable[..., Any]) -> Any:
-    """A compiled function of floats or lanes (floats are spread when they meet lanes) from an LLVM `body`."""
+    """A compiled function of floats or lanes (floats are SD when they meet lanes) from an LLVM `body`."""
 
     def kind_and_code(*kinds):
         wide = any(isinstance(kind, LanesType) for kind in kinds)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import InputError
 from texplainer.gradients.engine import Settings
 from texplainer.gradients.trees.links import link
@@ -21,7 +21,7 @@ from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 if TYPE_CHECKING:
-    from texplainer.gradients.trees.model import Explained
+    from texplainer.gradients.trees.model import SmoothedTreeModel
 
 DEFAULT = 1.0  # chosen in benchmarks/trees_local.py
 CANDIDATES = (1.0, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -32,14 +32,14 @@ def half_widths(inputs: Array, hard: list[int]) -> Array:
     """(inputs,) the standard deviation of each column; 0 for hard ones."""
     finite = np.where(np.isfinite(inputs), inputs, np.nan)
     enough = (~np.isnan(finite)).sum(axis=0) > 1
-    unit = spread(inputs)
+    unit = robust_sd(inputs)
     deviation = np.nanstd(finite[:, enough], axis=0)
     unit[enough] = np.where(deviation > 0, deviation, unit[enough])
     unit[hard] = 0.0
     return unit
 
 
-def choose_width(explained: Explained | None, settings: Settings) -> tuple[float, str]:
+def choose_width(explained: SmoothedTreeModel | None, settings: Settings) -> tuple[float, str]:
     """C and the reason for it."""
     if settings.smoothing != "auto":
         return float(settings.smoothing), "as asked"
@@ -56,7 +56,7 @@ def choose_width(explained: Explained | None, settings: Settings) -> tuple[float
     return CANDIDATES[-1], "the narrowest; all predict the held-out labels worse than the model"
 
 
-def held_out_losses(explained: Explained, validation: tuple[Any, Any]) -> Callable[[float], float]:
+def held_out_losses(explained: SmoothedTreeModel, validation: tuple[Any, Any]) -> Callable[[float], float]:
     """Give the loss of the model smoothed with c (0: the model itself, infinity: a constant)."""
     from texplainer.gradients.trees.soft import with_half_widths
 

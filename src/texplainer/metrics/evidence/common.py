@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer.background.spread import spread
+from texplainer.background.sd import robust_sd
 from texplainer.errors import InputError, Unsupported
 from texplainer.metrics.evidence import masks
 from texplainer.metrics.evidence.features import Features
@@ -27,7 +27,7 @@ from texplainer.types import Array
 
 DRAWS = 32  # perturbations of infidelity
 SUBSETS = 50  # of faithfulness correlation
-SMALL = 0.1  # infidelity's small steps, in spreads
+SMALL = 0.1  # infidelity's small steps, in SDs
 
 
 @dataclass(frozen=True)
@@ -144,20 +144,20 @@ class CommonEvidence:
         return self._at_neighbours(self.everything)
 
     @cached_property
-    def outputs_spread(self) -> Array:
+    def outputs_sd(self) -> Array:
         """Spread of each output over the background."""
-        return spread(self.everything(self.background))
+        return robust_sd(self.everything(self.background))
 
     @cached_property
     def margins(self) -> Array:
         """All outputs as margins; a regressor has one scale."""
-        scale = "margin" if self.main.task == "classification" else "main"
+        scale = "log-odds" if self.main.task == "classification" else "main"
         return self.everything(self.rows, scale)
 
     @cached_property
     def near_margins(self) -> Array:
         """The same at the neighbours."""
-        scale = "margin" if self.main.task == "classification" else "main"
+        scale = "log-odds" if self.main.task == "classification" else "main"
         return self._at_neighbours(lambda rows: self.everything(rows, scale))
 
     @cached_property
@@ -182,9 +182,9 @@ class CommonEvidence:
         return self.classify(self.rows)
 
     @cached_property
-    def spread(self) -> Array:
+    def sd(self) -> Array:
         """Spread of each column over the background."""
-        return spread(self.background)
+        return robust_sd(self.background)
 
     @cached_property
     def baseline(self) -> Array:
@@ -229,7 +229,7 @@ class CommonEvidence:
         """Small Gaussian steps, (rows, draws, columns); none on categories."""
         shape = (len(self.rows), DRAWS, self.rows.shape[1])
         noise = np.random.default_rng([self.settings.seed, 12]).normal(size=shape)
-        return noise * SMALL * self.spread * self.features.numeric
+        return noise * SMALL * self.sd * self.features.numeric
 
     @cached_property
     def references(self) -> Array:

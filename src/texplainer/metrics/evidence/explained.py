@@ -136,7 +136,7 @@ class ExplainerEvidence:
         """The rows explained on a sample of the background, on another, and on the first with noise."""
         common, seed = self.common, self.common.settings.seed
         one, two = rebuilding.two_samples(common.background, common.features, seed)
-        noisy = rebuilding.with_noise(one, common.spread, common.features, seed)
+        noisy = rebuilding.with_noise(one, common.sd, common.features, seed)
         one, two, noisy = (
             self._by(self._rebuilt(background=common.schema.write(rows)), f"background {i}")
             for i, rows in enumerate((one, two, noisy))
@@ -157,20 +157,20 @@ class ExplainerEvidence:
         return other._explained(self.common.rows, purpose)[0]
 
     def local_effects(self, radius: float) -> Array:
-        """What the explained function does within `radius` spreads of the rows, (rows, features)."""
+        """What the explained function does within `radius` SDs of the rows, (rows, features)."""
         common = self.common
         scale = str(getattr(self._first[1][0], "scale", ""))
         if (scale, radius) not in common.measured_effects:
             common.measured_effects[scale, radius] = local_effects(
-                self.own_predict, common.rows, common.spread, common.features, radius=radius,
+                self.own_predict, common.rows, common.sd, common.features, radius=radius,
                 seed=common.settings.seed,
             )  # fmt: skip
         return common.measured_effects[scale, radius]
 
     @cached_property
     def unit(self) -> str:
-        """What a value means: "slope", "spread" or "share"."""
-        return units.unit_of(str(getattr(self._first[1][0], "attribution", "shares")))
+        """What a value means: "slope", "sd" or "share"."""
+        return units.unit_of(str(getattr(self._first[1][0], "attribution", "shapley")))
 
     @cached_property
     def _own_function(self) -> Callable[[Array], Array]:
@@ -209,7 +209,7 @@ class ExplainerEvidence:
         """The output each feature accounts for, (rows, features)."""
         common = self.common
         return units.output_shares(
-            self.values, self.unit, common.rows, common.baseline, common.spread, common.features
+            self.values, self.unit, common.rows, common.baseline, common.sd, common.features
         )
 
     @cached_property
@@ -229,7 +229,7 @@ class ExplainerEvidence:
     def _expected_small(self, values: Array, unit: str) -> Array:
         common = self.common
         return units.expected_small(
-            values, unit, common.rows, common.offsets, common.baseline, common.spread, common.features
+            values, unit, common.rows, common.offsets, common.baseline, common.sd, common.features
         )
 
     @cached_property
@@ -242,7 +242,7 @@ class ExplainerEvidence:
         """What the explanation expects on the way to the references, (rows, draws)."""
         common = self.common
         return units.expected_references(
-            self.values, self.unit, common.rows, common.references, common.spread, common.features
+            self.values, self.unit, common.rows, common.references, common.sd, common.features
         )
 
     @cached_property

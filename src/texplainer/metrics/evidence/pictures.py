@@ -21,7 +21,7 @@ from texplainer.types import Array
 
 
 class ExplainsImages(Protocol):
-    """What an ImageExplainer and its rivals have in common."""
+    """What an ImageExplainer and its other explainers have in common."""
 
     def scenes(self, images: Any) -> list[Any]:
         """Cut images into segments."""

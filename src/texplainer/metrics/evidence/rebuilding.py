@@ -1,6 +1,6 @@
 """The same explainer on another background, or with another seed.
 
-A rival knows how it was built (`rebuilt`); a TExplainer keeps its `arguments`. An explainer of your own takes
+Another explainer knows how it was built (`rebuilt`); a TExplainer keeps its `arguments`. An explainer of your own takes
 part by a method `rebuilt(background=..., seed=...)` of which it may use what it knows.
 """
 
@@ -17,7 +17,7 @@ from texplainer.metrics.evidence.features import Features
 from texplainer.types import Array
 
 SAMPLE = 200  # rows of each sample of the background
-NOISE = 1e-12  # of a spread
+NOISE = 1e-12  # of an SD
 
 
 def rebuilt_explainer(explain: Any, **changes: Any) -> Callable[[Any], Any]:
@@ -56,7 +56,7 @@ def _lacking(background: Array, features: Features, sample: NDArray[np.int_]) ->
     return np.array(added, dtype=int)
 
 
-def with_noise(rows: Array, spread: Array, features: Features, seed: int) -> Array:
+def with_noise(rows: Array, sd: Array, features: Features, seed: int) -> Array:
     """The rows with noise far below anything that was measured; none on categories."""
     noise = np.random.default_rng([seed, 15]).normal(size=rows.shape)
-    return rows + NOISE * spread * features.numeric * noise
+    return rows + NOISE * sd * features.numeric * noise

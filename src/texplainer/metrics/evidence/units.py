@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.metrics.evidence.features import Features
 from texplainer.metrics.scores.stability import clip_from_zero
-from texplainer.readings.table import READINGS
 from texplainer.types import Array
 
 
 def unit_of(attribution: str) -> str:
     """Name the unit of an attribution; shares unless it is known to be something else."""
-    reading = READINGS.get(attribution)
-    return "share" if reading is None else reading.unit
+    spec = ATTRIBUTIONS.get(attribution)
+    return "share" if spec is None else spec.unit
 
 
 def _per_feature(columns: Array, features: Features) -> Array:
@@ -31,7 +31,7 @@ def _numeric(features: Features) -> Array:
 
 
 def output_shares(
-    values: Array, unit: str, rows: Array, baseline: Array, spread: Array, features: Features
+    values: Array, unit: str, rows: Array, baseline: Array, sd: Array, features: Features
 ) -> Array:
     """Compute the output each feature accounts for on the way from the baseline to x, (rows, features).
 
@@ -40,27 +40,27 @@ def output_shares(
     if unit == "share":
         return values
     way = _per_feature(rows - baseline, features)
-    slope = values / _per_feature(spread, features) if unit == "spread" else values
+    slope = values / _per_feature(sd, features) if unit == "sd" else values
     numeric = _numeric(features)
     return np.where(numeric > 0, slope * way, values)
 
 
 def expected_small(
-    values: Array, unit: str, rows: Array, offsets: Array, baseline: Array, spread: Array, features: Features
+    values: Array, unit: str, rows: Array, offsets: Array, baseline: Array, sd: Array, features: Features
 ) -> Array:
     """Compute the change I·e an explanation expects of offsets (rows, draws, columns) -> (rows, draws).
 
-    Contributions become slopes by dividing by the way from the baseline, at least a hundredth of the spread;
+    Contributions become slopes by dividing by the way from the baseline, at least a hundredth of the SD;
     offsets leave categories alone.
     """
-    scale = _per_feature(spread, features)
+    scale = _per_feature(sd, features)
     way = clip_from_zero(_per_feature(rows - baseline, features) / scale, 1e-2) * scale
-    slope = {"slope": values, "spread": values / scale, "share": values / way}[unit] * _numeric(features)
+    slope = {"slope": values, "sd": values / scale, "share": values / way}[unit] * _numeric(features)
     return np.einsum("rf,rdf->rd", slope, _per_feature(offsets, features))
 
 
 def expected_references(
-    values: Array, unit: str, rows: Array, references: Array, spread: Array, features: Features
+    values: Array, unit: str, rows: Array, references: Array, sd: Array, features: Features
 ) -> Array:
     """Compute f(x) - f(b) as an explanation expects it, b (draws, columns) -> (rows, draws).
 
@@ -70,8 +70,8 @@ def expected_references(
         return np.repeat(values.sum(axis=1)[:, None], len(references), axis=1)
     way = rows[:, None, :] - references  # (rows, draws, columns)
     differs = np.stack([np.any(way[..., list(own)] != 0, axis=-1) for own in features.columns], axis=-1)
-    scale = _per_feature(spread, features)
-    slope = values / scale if unit == "spread" else values
+    scale = _per_feature(sd, features)
+    slope = values / scale if unit == "sd" else values
     amounts = np.where(_numeric(features) > 0, _per_feature(way, features), 0.0)
     category = values * (1 - _numeric(features))
     return np.einsum("rf,rdf->rd", slope, amounts) + np.einsum("rf,rdf->rd", category, differs.astype(float))

@@ -19,7 +19,7 @@ def attribution_shares(values: Array) -> Array:
 
 
 def complexity(values: Array) -> Array:
-    """Entropy of the attribution shares, in nats (Bhatt et al., 2020, arXiv 2005.00631)."""
+    """Entropy of the attribution shapley, in nats (Bhatt et al., 2020, arXiv 2005.00631)."""
     share = attribution_shares(values)
     return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=-1)
 

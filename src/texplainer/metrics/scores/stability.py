@@ -81,9 +81,9 @@ CONVENTIONS = {
     "zeros-skipped": Convention(
         _zeros_skipped, _zeros_skipped, _zeros_skipped, _at_least, EPS, "probability"
     ),
-    "openxai": Convention(_norm_ratio, _norm_ratio, _norm_ratio, _at_least, EPS, "margin"),
+    "openxai": Convention(_norm_ratio, _norm_ratio, _norm_ratio, _at_least, EPS, "log-odds"),
     # Quantus 0.6 divides by the plain distance of the logits, not by a relative one.
-    "quantus": Convention(_zeros_lifted, _zeros_lifted, _distance, _not_zero, 1e-6, "margin"),
+    "quantus": Convention(_zeros_lifted, _zeros_lifted, _distance, _not_zero, 1e-6, "log-odds"),
 }
 
 
@@ -140,14 +140,14 @@ def normwise_stability(
     basis: Array,
     near_basis: Array,
     near_valid: NDArray[np.bool_],
-    spread: Array,
+    sd: Array,
     *,
     tau: float = 1e-3,
     tau_basis: float = 1e-3,
 ) -> Scores:
-    """RIS*, ROS*: relative change of the whole vector over the root-mean-square change in units of `spread`.
+    """RIS*, ROS*: relative change of the whole vector over the root-mean-square change in units of `SD`.
 
-    No single near-zero attribution can blow it up; a step below `tau_basis` spreads counts as that. A row's
+    No single near-zero attribution can blow it up; a step below `tau_basis` SDs counts as that. A row's
     score is its worst neighbour's; the parts are the median, 95th percentile and maximum over rows.
     """
     size = np.linalg.norm(values, axis=-1)  # (rows,)
@@ -155,7 +155,7 @@ def normwise_stability(
     moved = (
         _distance(values[:, None, :], near_values, 0.0) / _undefined_at_zero(np.maximum(size, floor))[:, None]
     )
-    step = (basis[:, None, :] - near_basis) / np.where(spread > 0, spread, 1.0)
+    step = (basis[:, None, :] - near_basis) / np.where(sd > 0, sd, 1.0)
     root_mean_square = np.sqrt(np.mean(step**2, axis=-1))
     worst = over_neighbours(np.nanmax, moved / np.maximum(root_mean_square, tau_basis), near_valid)
     return {"median": worst, "p95": worst, "max": worst}
@@ -205,13 +205,13 @@ def background_stability(sample: Array, other: Array, noisy: Array) -> Scores:
 
 
 def class_agreement(
-    values: Array, rows: Array, labels: NDArray[np.int_], spread: Array, *, nearest: int = 5
+    values: Array, rows: Array, labels: NDArray[np.int_], sd: Array, *, nearest: int = 5
 ) -> Array:
     """CAI: mean cosine between a row's explanation and those of its nearest rows of the same class.
 
-    The row itself is excluded; distances are in units of `spread`. NaN where the class has no other row.
+    The row itself is excluded; distances are in units of `SD`. NaN where the class has no other row.
     """
-    scaled = rows / np.where(spread > 0, spread, 1.0)
+    scaled = rows / np.where(sd > 0, sd, 1.0)
     unit = values / _undefined_at_zero(np.linalg.norm(values, axis=-1))[:, None]
     scores = np.full(len(rows), np.nan)
     for i in range(len(rows)):

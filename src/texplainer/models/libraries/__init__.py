@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from texplainer.models.libraries.library import Library, ModelFile, Outlet
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
 from texplainer.tables.schema import Schema
 
 #: the package of a type -> the module here that holds its `LIBRARY`
@@ -76,12 +76,12 @@ def unwrapped(model: Any) -> tuple[Any, str | None]:
         model = inner
 
 
-def outlet_of(model: Any, schema: Schema) -> Outlet:
+def outlet_of(model: Any, schema: Schema) -> ModelAdapter:
     """Find out how a model is called, and with which table."""
     if schema.inner is not None:  # the model eats the wide table
-        outlet = outlet_of(model, schema.inner)
-        return replace(outlet, schema=replace(schema, inner=outlet.schema or schema.inner))
-    return library_of(model).outlet(model, schema)
+        adapter = outlet_of(model, schema.inner)
+        return replace(adapter, schema=replace(schema, inner=adapter.schema or schema.inner))
+    return library_of(model).adapter(model, schema)
 
 
 def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelFile, Outlet, at
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at
 from texplainer.models.libraries.sklearn import classifier
 from texplainer.models.scales import softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -21,7 +21,7 @@ LABELS = ("MultiLogloss", "MultiCrossEntropy")
 APART = ("MultiClassOneVsAll", *LABELS)
 
 
-def _outlet(model: Any, schema: Schema) -> Outlet:
+def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     if not model.is_fitted():
         raise InputError("the CatBoost model is not fitted; call its fit(X, y) first.")
     margin = partial(model.predict, prediction_type="RawFormulaVal")
@@ -33,16 +33,16 @@ def _outlet(model: Any, schema: Schema) -> Outlet:
         odds = two_sided if loss in APART else softmax_log_odds
         scales = {
             "probability": partial(model.predict, prediction_type="Probability"),
-            "margin": lambda t: odds(np.asarray(margin(t))),
+            "log-odds": lambda t: odds(np.asarray(margin(t))),
             "raw": lambda t: two_sided(np.asarray(margin(t))),
         }
-        outlet = classifier(model, "catboost", scales, "margin")
+        adapter = classifier(model, "catboost", scales, "log-odds")
         if loss in LABELS:
             names = tuple(f"y{c}" for c in model.classes_)
-            outlet = replace(outlet, task="multilabel", names=names, labels={})
-        return replace(outlet, dtype=np.float32, schema=wanted)
-    scales = {"raw": model.predict, "margin": margin}
-    return Outlet("catboost", "regression", scales, "raw", dtype=np.float32, schema=wanted)
+            adapter = replace(adapter, task="multilabel", names=names, labels={})
+        return replace(adapter, dtype=np.float32, schema=wanted)
+    scales = {"raw": model.predict, "log-odds": margin}
+    return ModelAdapter("catboost", "regression", scales, "raw", dtype=np.float32, schema=wanted)
 
 
 def _without_encoder(model: Any) -> Any:

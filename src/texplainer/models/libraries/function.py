@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from texplainer.errors import InputError, ModelWarning
-from texplainer.models.libraries.library import Library, Outlet, no_model
+from texplainer.models.libraries.library import Library, ModelAdapter, no_model
 from texplainer.models.libraries.sklearn import detects_outliers, estimator
 from texplainer.tables.schema import Schema
 
 
-def _outlet(model: Any, schema: Schema) -> Outlet:
+def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     if isinstance(model, type):
         raise InputError(
             f"the class {model.__name__} was given; expected a fitted model. Make one and fit it first, "
@@ -20,7 +20,7 @@ def _outlet(model: Any, schema: Schema) -> Outlet:
         )
     if callable(model):
         _doubt_labels(model)
-        return Outlet("callable", "regression", {"raw": model}, "raw")
+        return ModelAdapter("callable", "regression", {"raw": model}, "raw")
     if hasattr(model, "predict_proba") or hasattr(model, "predict"):
         return estimator(model, schema)
     raise no_model(model)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, Outlet
+from texplainer.models.libraries.library import Library, ModelAdapter
 from texplainer.models.networks import network_outlet
 from texplainer.tables.schema import Schema
 
 
-def _outlet(model: Any, schema: Schema) -> Outlet:
+def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     import keras
 
     _check_inputs(model)

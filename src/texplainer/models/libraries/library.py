@@ -14,7 +14,7 @@ from texplainer.tables.schema import Schema
 
 
 @dataclass(frozen=True)
-class Outlet:
+class ModelAdapter:
     """How one model is called, on every scale it can be explained on.
 
     `scales` maps a scale to the function that predicts all outputs on it; `names` are the outputs'
@@ -95,7 +95,7 @@ class Library:
     """
 
     name: str
-    outlet: Callable[[Any, Schema], Outlet]
+    adapter: Callable[[Any, Schema], ModelAdapter]
     categories: Callable[[Any, tuple[str, ...]], list[str]] = _no_categories
     feature_names: Callable[[Any], Sequence[Any] | None] = _unknown
     unwrapped: Callable[[Any], Any] = _itself

@@ -10,32 +10,32 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.models.libraries.library import Library, ModelFile, Outlet, at
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
 
 
-def _outlet(model: Any, schema: Schema) -> Outlet:
+def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     booster = getattr(model, "booster_", model)
     score = partial(model.predict, raw_score=True)
     objective, steepness = _link(booster)
     if booster is model:
         if objective not in LOG_ODDS:
-            return Outlet("lightgbm", "regression", {"raw": model.predict, "margin": score}, "raw")
+            return ModelAdapter("lightgbm", "regression", {"raw": model.predict, "log-odds": score}, "raw")
         scales = _classes(objective, steepness, score, lambda t: both_classes(model.predict(t)))
         binary = objective in BINARY
         names, labels = (("0", "1"), {0: 0, 1: 1}) if binary else ((), {})
-        return Outlet("lightgbm", "classification", scales, "margin", names, labels)
-    outlet = replace(estimator(model, schema), kind="lightgbm")
+        return ModelAdapter("lightgbm", "classification", scales, "log-odds", names, labels)
+    adapter = replace(estimator(model, schema), kind="lightgbm")
     if getattr(model, "feature_name_", None) and schema.kind != "array":  # it keeps names its own way
-        outlet = replace(outlet, schema=None)
-    if outlet.task == "regression":
-        return replace(outlet, scales={"raw": model.predict, "margin": score})
+        adapter = replace(adapter, schema=None)
+    if adapter.task == "regression":
+        return replace(adapter, scales={"raw": model.predict, "log-odds": score})
     if objective not in LOG_ODDS:  # an objective of the user's: only its scores are known
-        return replace(outlet, scales={"raw": lambda t: two_sided(score(t))}, default="raw")
-    scales = _classes(objective, steepness, score, outlet.scales["probability"])
-    return replace(outlet, scales=scales, default="margin")
+        return replace(adapter, scales={"raw": lambda t: two_sided(score(t))}, default="raw")
+    scales = _classes(objective, steepness, score, adapter.scales["probability"])
+    return replace(adapter, scales=scales, default="log-odds")
 
 
 def _link(booster: Any) -> tuple[str, float]:
@@ -55,7 +55,7 @@ def _classes(
     odds = LOG_ODDS[objective]
     return {
         "probability": probability,
-        "margin": lambda t: odds(steepness * score(t)),
+        "log-odds": lambda t: odds(steepness * score(t)),
         "raw": lambda t: two_sided(score(t)),
     }
 

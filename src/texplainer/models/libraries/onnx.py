@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelFile, Outlet
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
 from texplainer.models.scales import log_odds
 from texplainer.tables.schema import Schema
 
 
-def _outlet(model: Any, schema: Schema) -> Outlet:
+def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     inputs = model.get_inputs()
     outputs = {o.name: o for o in model.get_outputs()}
     named = next((n for n in outputs if "prob" in n.lower()), None)
@@ -42,10 +42,10 @@ def _outlet(model: Any, schema: Schema) -> Outlet:
 
     wanted = replace(schema, kind="array") if len(inputs) == 1 and not schema.levels else None
     if named is None:
-        return Outlet("onnx", "regression", {"raw": raw}, "raw", dtype=width, schema=wanted, unit=unit)
-    scales = {"probability": raw, "margin": lambda t: log_odds(raw(t))}
+        return ModelAdapter("onnx", "regression", {"raw": raw}, "raw", dtype=width, schema=wanted, unit=unit)
+    scales = {"probability": raw, "log-odds": lambda t: log_odds(raw(t))}
     task = "classification"
-    return Outlet("onnx", task, scales, "probability", dtype=width, schema=wanted, unit=unit)
+    return ModelAdapter("onnx", task, scales, "probability", dtype=width, schema=wanted, unit=unit)
 
 
 def _check_inputs(inputs: list[str], schema: Schema) -> None:

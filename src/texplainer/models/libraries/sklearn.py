@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, Outlet, at, no_model
+from texplainer.models.libraries.library import Library, ModelAdapter, at, no_model
 from texplainer.models.perceptron import Layers
 from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -23,21 +23,21 @@ TELL_NAMES = ("sklearn", "imblearn", "xgboost", "lightgbm")
 ENCODERS = {"OneHotEncoder", "OrdinalEncoder", "TargetEncoder"}
 
 
-def estimator(model: Any, schema: Schema) -> Outlet:
+def estimator(model: Any, schema: Schema) -> ModelAdapter:
     """Call a fitted estimator by its methods."""
     _check_fitted(model)
     wanted = _wanted(model, schema)
     return replace(_by_methods(model), schema=wanted)
 
 
-def _by_methods(model: Any) -> Outlet:
+def _by_methods(model: Any) -> ModelAdapter:
     if detects_outliers(model):  # how far from an outlier
-        return Outlet("sklearn", "regression", {"raw": model.decision_function}, "raw", ("score",))
+        return ModelAdapter("sklearn", "regression", {"raw": model.decision_function}, "raw", ("score",))
     if hasattr(model, "predict_proba") and not _is_a(model, "RegressorMixin"):
         return _probabilistic(model)
     if hasattr(model, "decision_function"):
         scores = partial(_decision, model)
-        return classifier(model, "sklearn", {"margin": scores, "raw": scores}, "margin")
+        return classifier(model, "sklearn", {"log-odds": scores, "raw": scores}, "log-odds")
     if hasattr(model, "classes_"):  # labels are all it gives: 1 for the predicted class, 0 for the others
         return classifier(model, "sklearn", {"raw": partial(_indicators, model, model.classes_)}, "raw")
     if not hasattr(model, "predict"):
@@ -45,8 +45,10 @@ def _by_methods(model: Any) -> Outlet:
     clusters = np.unique(getattr(model, "labels_", ())) if _is_a(model, "ClusterMixin") else ()
     if len(clusters):  # numbers of clusters are names: 1 for the cluster a row falls into
         names = tuple(f"cluster {c}" for c in clusters)
-        return Outlet("sklearn", "clusters", {"raw": partial(_indicators, model, clusters)}, "raw", names)
-    return Outlet("sklearn", "regression", {"raw": model.predict}, "raw")
+        return ModelAdapter(
+            "sklearn", "clusters", {"raw": partial(_indicators, model, clusters)}, "raw", names
+        )
+    return ModelAdapter("sklearn", "regression", {"raw": model.predict}, "raw")
 
 
 def detects_outliers(model: Any) -> bool:
@@ -88,7 +90,7 @@ def _wanted(model: Any, schema: Schema) -> Schema | None:
 # ---------------------------------------------------------------- classifiers
 
 
-def _probabilistic(model: Any) -> Outlet:
+def _probabilistic(model: Any) -> ModelAdapter:
     """Take a classifier's own log-odds where its type has them, else those of its probabilities."""
     scales: dict[str, Callable[[Any], Any]] = {"probability": partial(_probabilities, model)}
     before, last = _split(model)
@@ -97,10 +99,10 @@ def _probabilistic(model: Any) -> Outlet:
     if link is not None:
         scores, odds = link
         run = partial(_scores, before, scores)
-        scales |= {"margin": lambda t: odds(run(t)), "raw": lambda t: two_sided(run(t))}
-        return classifier(model, "sklearn", scales, "margin")
+        scales |= {"log-odds": lambda t: odds(run(t)), "raw": lambda t: two_sided(run(t))}
+        return classifier(model, "sklearn", scales, "log-odds")
     odds = label_log_odds if _labels_of(model) is not None else log_odds
-    scales["margin"] = lambda t: odds(_probabilities(model, t))
+    scales["log-odds"] = lambda t: odds(_probabilities(model, t))
     if hasattr(model, "decision_function"):
         scales["raw"] = partial(_decision, model)
     return classifier(model, "sklearn", scales, "probability")
@@ -122,15 +124,15 @@ def _scores(before: list[Any], scores: Callable[[Any], np.ndarray], table: Any) 
 
 def classifier(
     model: Any, kind: str, scales: Mapping[str, Callable[[Any], Any]], default: str = "probability"
-) -> Outlet:
+) -> ModelAdapter:
     """Name the outputs of a classifier by its classes."""
     several = _labels_of(model)
     if several is not None:
-        return Outlet(kind, "multilabel", scales, default, several)
+        return ModelAdapter(kind, "multilabel", scales, default, several)
     classes = getattr(model, "classes_", ())
     names = tuple(str(c) for c in classes)
     labels = {c.item() if isinstance(c, np.generic) else c: i for i, c in enumerate(classes)}
-    return Outlet(kind, "classification", scales, default, names, labels)
+    return ModelAdapter(kind, "classification", scales, default, names, labels)
 
 
 def _labels_of(model: Any) -> tuple[str, ...] | None:

@@ -12,28 +12,28 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from texplainer.models.libraries.library import Library, ModelFile, Outlet
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
 
 
-def _outlet(model: Any, schema: Schema) -> Outlet:
+def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     if type(model).__name__ == "Booster":
         return _booster(model, schema)
-    outlet = estimator(model, schema)
+    adapter = estimator(model, schema)
     margin = partial(model.predict, output_margin=True)
-    if outlet.task == "regression":
-        scales = {"raw": model.predict, "margin": margin}
-        return replace(outlet, kind="xgboost", scales=scales, dtype=np.float32)
+    if adapter.task == "regression":
+        scales = {"raw": model.predict, "log-odds": margin}
+        return replace(adapter, kind="xgboost", scales=scales, dtype=np.float32)
     objective, targets = _objective(model.get_booster())
-    scales, default = _classes(objective, targets, margin, outlet.scales["probability"])
-    names, labels = outlet.names, outlet.labels
+    scales, default = _classes(objective, targets, margin, adapter.scales["probability"])
+    names, labels = adapter.names, adapter.labels
     if targets > 1:
         names, labels = tuple(f"y{i}" for i in range(targets)), {}
     task = "multilabel" if targets > 1 else "classification"
     return replace(
-        outlet,
+        adapter,
         kind="xgboost",
         task=task,
         scales=scales,
@@ -55,19 +55,19 @@ def _classes(
 ) -> tuple[dict[str, Callable[[Any], Any]], str]:
     """The scales of a classifier, by its objective."""
     if targets > 1:
-        return {"probability": lambda t: expit(margin(t)), "margin": margin, "raw": margin}, "margin"
+        return {"probability": lambda t: expit(margin(t)), "log-odds": margin, "raw": margin}, "log-odds"
     scores: dict[str, Callable[[Any], Any]] = {"raw": lambda t: two_sided(margin(t))}
     if objective.startswith("multi:"):
         scores["probability"] = lambda t: softmax(margin(t), axis=1)
-        scores["margin"] = lambda t: softmax_log_odds(margin(t))
-        return scores, "margin"
-    scores["margin"] = scores["raw"]
+        scores["log-odds"] = lambda t: softmax_log_odds(margin(t))
+        return scores, "log-odds"
+    scores["log-odds"] = scores["raw"]
     logistic = objective in ("binary:logistic", "binary:logitraw")
     scores["probability"] = (lambda t: both_classes(expit(margin(t)))) if logistic else returned
-    return scores, "margin"
+    return scores, "log-odds"
 
 
-def _booster(model: Any, schema: Schema) -> Outlet:
+def _booster(model: Any, schema: Schema) -> ModelAdapter:
     from xgboost import DMatrix
 
     objective, targets = _objective(model)
@@ -86,14 +86,14 @@ def _booster(model: Any, schema: Schema) -> Outlet:
 
     if model.feature_names is None and schema.kind != "array" and not schema.levels:
         schema = replace(schema, kind="array")
-    task, scales, default = "regression", {"raw": raw, "margin": margin}, "raw"
+    task, scales, default = "regression", {"raw": raw, "log-odds": margin}, "raw"
     names, labels = (), {}
     if objective.startswith(("binary:", "multi:")):
         task = "multilabel" if targets > 1 else "classification"
         scales, default = _classes(objective, targets, margin, lambda t: both_classes(raw(t)))
         if task == "classification" and objective.startswith("binary:"):
             names, labels = ("0", "1"), {0: 0, 1: 1}
-    return Outlet("xgboost", task, scales, default, names, labels, np.float32, schema)
+    return ModelAdapter("xgboost", task, scales, default, names, labels, np.float32, schema)
 
 
 def _categories(model: Any, names: tuple[str, ...]) -> list[str]:

@@ -1,6 +1,6 @@
 """The page of the paper's experiments: its tables beside its digits, what reproduces, and our own lines.
 
-Numbers and verdicts are computed from the results; only the reasons are written by hand, from what is known
+Numbers and stability labels are computed from the results; only the reasons are written by hand, from what is known
 of the paper's code and text.
 """
 
@@ -36,7 +36,7 @@ REASONS = (
     "The paper's DeepLIFT columns equal Input x Gradient to three digits, which is what Captum returns when "
     "activations are not registered as modules; here they are, so the two differ.",
     "The paper's text describes XRFC as a boosted ensemble, its code builds a random forest with a learning "
-    "rate of 0.01, whose probabilities all lie near one half; both readings are shown.",
+    "rate of 0.01, whose probabilities all lie near one half; both attributions are shown.",
     "The synthetic tables are drawn anew from the published description (the authors' seeds are not known), "
     "scaling is learnt from the training part only, and HIGGS has fewer rows here than in the paper.",
     "Seeds and early stopping were chosen with test accuracies in view, to come near the paper's: 4-FT keeps "
@@ -173,18 +173,18 @@ def question_sections(tables: Sequence[Result]) -> Iterable[PageBlock]:
         )
         yield "table", ranks.rank_table(ranks.question_tests(tables, question))
     header, body = ranks.losses(tables)
-    yield "h2", "Where our readings are not first among their like"
+    yield "h2", "Where our attributions are not first among their like"
     yield ("table", (header, body)) if body else ("p", "Nowhere in these tables.")
 
 
 def timing_section(results: Sequence[Result]) -> Iterable[PageBlock]:
-    """Times of the largest task, as ratios to the default reading's."""
+    """Times of the largest task, as ratios to the default attribution's."""
     for result in (r for r in results if experiment_of(r).kind == "running_time"):
         tasks = result.record["tasks"]
-        own = result.scores["T-Explainer local", "seconds"]
+        own = result.scores["T-Explainer slope", "seconds"]
         body = []
         for (name, _), times in result.scores.items():
             few, many = (printed_number(float(seconds)) for seconds in (times[0], times[-1]))
             body.append([name, few, many, f"{times[-1] / own[-1]:.2f}"])
-        header = ["Explainer", f"s, {tasks[0]} rows", f"s, {tasks[-1]} rows", "ratio to T-Explainer local"]
+        header = ["Explainer", f"s, {tasks[0]} rows", f"s, {tasks[-1]} rows", "ratio to T-Explainer slope"]
         yield "table", (header, body)

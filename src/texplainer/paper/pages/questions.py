@@ -25,11 +25,11 @@ from texplainer.paper.wide.blocks import WideCriterion
 
 @dataclass(frozen=True)
 class QuestionPage:
-    """A page: its file, our reading, what it is judged by (the first criterion leads), who competes."""
+    """A page: its file, our attribution, what it is judged by (the first criterion leads), who competes."""
 
     file: str
     question: Question
-    reading: str
+    spec: str
     criteria: tuple[WideCriterion, ...]
     among: str  # "" = every line, by absolute values
 
@@ -46,17 +46,17 @@ class QuestionPage:
 
 PAGES = (
     QuestionPage(
-        "slopes", "slope", "T-Explainer local",
+        "slopes", "slope", "T-Explainer slope",
         (wide.LOCALITY, wide.CLOSER, wide.MISPLACED, wide.BACKGROUND, wide.SEED, wide.RIS_NORM, wide.RIS,
          wide.ROS, wide.INFIDELITY, wide.PGI_MEAN), "slope",
     ),
     QuestionPage(
-        "shares", "share", "T-Explainer shares",
+        "shares", "share", "T-Explainer shapley",
         (wide.PGI_MEAN, wide.PGI_MARGINAL, wide.PGI_ZERO, wide.SUMS, wide.BACKGROUND, wide.SEED,
          wide.RIS_NORM, wide.RIS, wide.ROS, wide.LOCALITY), "share",
     ),
     QuestionPage(
-        "effects", "effect", "T-Explainer effect",
+        "effects", "effect", "T-Explainer variation",
         (wide.PGI_MEAN, wide.PGI_MARGINAL, wide.PGI_ZERO, wide.LOCALITY, wide.BACKGROUND, wide.RIS_NORM), "",
     ),
 )  # fmt: skip
@@ -81,7 +81,7 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
     tests, with_gradients = page.tests(data), page.tests(networks)
     yield "h1", QUESTIONS[page.question]
-    yield from (("p", sentence) for sentence in question_verdicts(page, tests, data))
+    yield from (("p", sentence) for sentence in question_stability(page, tests, data))
     won = controls_as_good(page, data)
     if won:
         yield "p", won
@@ -100,7 +100,7 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
         "the wins below.",
     )
     yield "table", score_table(page, data)
-    yield "h2", f"{page.reading} against each line"
+    yield "h2", f"{page.spec} against each line"
     yield "p", "Blocks won, lost, tied or undefined."
     yield "table", wins_table(page, data)
     for title, some in (("networks", networks), ("boosted trees", boosted)):
@@ -111,7 +111,7 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
         yield "h2", "Gated functions: the truth is known"
         yield (
             "p",
-            "Share of attribution mass on features that cannot matter within 0.75 spreads, by function.",
+            "Share of attribution mass on features that cannot matter within 0.75 SDs, by function.",
         )
         yield "table", gated_table(page, gated)
 
@@ -138,22 +138,22 @@ def introduction(results: Sequence[Result]) -> str:
     )
 
 
-def question_verdicts(
+def question_stability(
     page: QuestionPage, tests: dict[str, RankTest], results: Sequence[Result]
 ) -> Iterable[str]:
-    """Say per criterion who is first, whether that is shown, and where our reading stands."""
+    """Say per criterion who is first, whether that is shown, and where our attribution stands."""
     for label, test in tests.items():
-        first, own = test.first, test.average.get(page.reading)
+        first, own = test.first, test.average.get(page.spec)
         beside = test.beside(first)
         shown = "separable from all others" if not beside else f"not separable from {', '.join(beside)}"
         rank = f"{test.average[first]:.2f} of {len(test.average)}"
         text = f"{label}: {first} has the lowest average rank, {rank}, {shown}"
-        if own is not None and first != page.reading:
-            text += f"; {page.reading} has {own:.2f}"
+        if own is not None and first != page.spec:
+            text += f"; {page.spec} has {own:.2f}"
         yield text + "."
-    evaluations, milliseconds, ratio = wide.cost_of(results, page.reading)
+    evaluations, milliseconds, ratio = wide.cost_of(results, page.spec)
     yield (
-        f"{page.reading} costs {printed_number(evaluations)} evaluations and {printed_number(milliseconds)} "
+        f"{page.spec} costs {printed_number(evaluations)} evaluations and {printed_number(milliseconds)} "
         f"ms of processor time a row (medians), {printed_number(ratio)} times the model's own prediction."
     )
 
@@ -235,14 +235,14 @@ def controls_as_good(page: QuestionPage, results: Sequence[Result]) -> str:
 
 
 def wins_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
-    """Blocks our reading wins, loses and ties against each other line."""
-    rivals = [name for name in competitors(page, results) if name != page.reading]
+    """Blocks our attribution wins, loses and ties against each other line."""
+    others = [name for name in competitors(page, results) if name != page.spec]
     body = []
-    for name in rivals:
+    for name in others:
         cells = [name]
         for criterion in page.criteria:
             tables = list(wide.question_blocks(results, criterion, page.among).values())
-            won, lost, tied = wins(tables, criterion.better, page.reading, name)
+            won, lost, tied = wins(tables, criterion.better, page.spec, name)
             cells.append(f"{won} / {lost} / {tied}")
         body.append(cells)
     return ["Against", *(criterion.label for criterion in page.criteria)], body

@@ -96,5 +96,5 @@ def fit_wide(name: str, dataset: Dataset, seed: int, rounds: int | None) -> tupl
 
 
 def _scaled(dataset: Dataset, target: Array) -> Array:
-    """A regression's target in its spread: a network learns it then, and outputs compare."""
+    """A regression's target in its SD: a network learns it then, and outputs compare."""
     return (target - dataset.y_train.mean()) / dataset.y_train.std()

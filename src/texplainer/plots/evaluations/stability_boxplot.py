@@ -1,4 +1,4 @@
-"""Stability boxplots: how a metric spreads over rows, explainer by explainer, on a log scale."""
+"""Stability boxplots: how a metric SDs over rows, explainer by explainer, on a log scale."""
 
 from __future__ import annotations
 

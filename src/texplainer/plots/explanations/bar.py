@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import places, selection, style
 from texplainer.plots.explanations import grouped_bar
 from texplainer.plots.subjects import checked
-from texplainer.readings import table
 
 
 @checked
@@ -92,8 +92,8 @@ def _global(
     _draw(ax, bars, style.palette(colours, (style.AMOUNT,))[:1] * len(bars.values))
     reach = _middle_half(ax, size, bars, sort)
     _labels(ax, bars.values, np.maximum(reach - bars.values, 0), signed=False)
-    left_out, fragile = len(explanation) - len(rows), int(selection.doubted_rows(explanation).sum())
-    words = [f"{len(rows):,} rows", f"{fragile:,} fragile" if fragile else ""]
+    left_out, unstable = len(explanation) - len(rows), int(selection.doubted_rows(explanation).sum())
+    words = [f"{len(rows):,} rows", f"{unstable:,} unstable" if unstable else ""]
     words += [f"{left_out:,} undefined left out" if left_out else "", selection.left_out(bars.hidden)]
     style.heading(ax, ", ".join(filter(None, words)))
     style.label_axes(ax, "mean size of the " + selection.meaning(explanation))

@@ -33,7 +33,7 @@ def beeswarm(
 
     Dots pile up where they are dense. Colour goes by rank from the lowest (blue) to the highest
     (vermilion) value, grey where it is missing and for categories, which have no low and high. Dots of
-    fragile rows have a dark rim, as long as rims leave the colours to be seen. Beyond 2,000 rows each line
+    unstable rows have a dark rim, as long as rims leave the colours to be seen. Beyond 2,000 rows each line
     shows 2,000 evenly spaced quantiles, the extremes among them: the same ones every time.
 
     Parameters
@@ -58,18 +58,18 @@ def beeswarm(
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     names, columns, kept = selection.lines(explanation, values, most, chosen)
-    fragile, data = selection.doubted_rows(explanation)[rows], explanation.arrays["data"][rows]
+    unstable, data = selection.doubted_rows(explanation)[rows], explanation.arrays["data"][rows]
     grey = np.append(selection.categorical(explanation), True)[kept]  # -1 is the sum of the others
     nothing = np.full(len(rows), np.nan)
     lines = [(names[i], columns[:, i], nothing if grey[i] else ranks(data[:, j])) for i, j in enumerate(kept)]
     span = max(float(np.ptp(np.append(columns, 0.0))), 1e-12)
     for line, (_, column, share) in enumerate(lines):
-        _swarm(ax, len(lines) - 1 - line, column, cmap(np.nan_to_num(share)), np.isnan(share), fragile, span)
+        _swarm(ax, len(lines) - 1 - line, column, cmap(np.nan_to_num(share)), np.isnan(share), unstable, span)
     ax.axvline(0, color=style.GREY, lw=0.8, zorder=1)
     style.name_lines(ax, [name for name, _, _ in lines])
     style.label_axes(ax, selection.meaning(explanation))
     hidden = 0 if -1 in kept else len(explanation.feature_names) - len(kept)
-    words = [_words(len(rows), int(fragile.sum()), bool(grey[kept >= 0].any())), selection.left_out(hidden)]
+    words = [_words(len(rows), int(unstable.sum()), bool(grey[kept >= 0].any())), selection.left_out(hidden)]
     style.heading(ax, ", ".join(filter(None, words)))
     if not grey.all():
         key(ax, cmap=cmap)
@@ -110,24 +110,24 @@ def _swarm(
     values: np.ndarray,
     colours: np.ndarray,
     grey: np.ndarray,
-    fragile: np.ndarray,
+    unstable: np.ndarray,
     span: float,
 ) -> None:
     kept = thin(values)
-    values, colours, fragile = values[kept], colours[kept], fragile[kept]
+    values, colours, unstable = values[kept], colours[kept], unstable[kept]
     colours[grey[kept]] = (0.55, 0.57, 0.6, 1.0)
     heights = y + 2 * HALF * pile(values, span)
     size = 14 if len(values) < 500 else 7
-    rims = [0.7 if doubted else 0.0 for doubted in fragile & (len(values) <= RIMMED)]
+    rims = [0.7 if doubted else 0.0 for doubted in unstable & (len(values) <= RIMMED)]
     drawn = ax.scatter(values, heights, s=size, c=colours, edgecolors=style.INK, linewidths=rims, zorder=2)
     drawn.set_rasterized(len(values) > 500)
 
 
-def _words(rows: int, fragile: int, grey: bool) -> str:
+def _words(rows: int, unstable: int, grey: bool) -> str:
     rim = " (dark rim)" if rows <= RIMMED else ""
     words = [
         f"{rows:,} rows",
-        f"{fragile:,} fragile{rim}" if fragile else "",
+        f"{unstable:,} unstable{rim}" if unstable else "",
         "categories in grey" if grey else "",
     ]
     return ", ".join(filter(None, words))

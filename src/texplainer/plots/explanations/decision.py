@@ -19,7 +19,7 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
 
     Only shares lead to f(x): of another reading the picture asks for them and says so. The greatest
     features come last, at the top. Log-odds have a second axis in probability. Colour is the
-    prediction, from the lowest (blue) to the highest (vermilion); fragile rows are
+    prediction, from the lowest (blue) to the highest (vermilion); unstable rows are
     dashed. Beyond 200 rows, evenly spaced ones are shown.
 
     Parameters
@@ -54,22 +54,22 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
     ax.hlines(np.arange(len(names)), *ax.get_xlim(), color=style.FAINT, lw=0.6, zorder=0)
     ax.axvline(float(base.mean()), color=style.GREY, lw=0.8, ls=":", zorder=0)
     style.label_axes(ax, selection.what(explanation))
-    fragile = int(selection.doubted_rows(explanation)[rows].sum())
-    words = [f"{len(rows):,} rows", f"{fragile:,} fragile (dashed)" if fragile else ""]
+    unstable = int(selection.doubted_rows(explanation)[rows].sum())
+    words = [f"{len(rows):,} rows", f"{unstable:,} unstable (dashed)" if unstable else ""]
     style.heading(ax, ", ".join(filter(None, [note, *words])))
-    if explanation.scale == "margin":
+    if explanation.scale == "log-odds":
         style.probability_axis(ax)
     return ax
 
 
-def _paths(ax: Axes, at: np.ndarray, predictions: np.ndarray, fragile: np.ndarray) -> None:
+def _paths(ax: Axes, at: np.ndarray, predictions: np.ndarray, unstable: np.ndarray) -> None:
     span = float(np.ptp(predictions)) if np.all(np.isfinite(predictions)) else 0.0
     share = (predictions - predictions.min()) / span if span > 0 else np.full(len(at), 0.5)
     heights = np.arange(at.shape[1]) - 0.5
     lines = LineCollection(
         [np.column_stack([path, heights]) for path in at],
         colors=style.LOW_HIGH(share),
-        linestyles=["--" if doubted else "-" for doubted in fragile],
+        linestyles=["--" if doubted else "-" for doubted in unstable],
         linewidths=1.6 if len(at) < 20 else 1.0,
         alpha=0.95 if len(at) < 20 else 0.6,
     )

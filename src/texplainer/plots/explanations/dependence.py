@@ -1,4 +1,4 @@
-"""Dependence: a reading of one feature against the feature's value, coloured by a second feature."""
+"""Dependence: an attribution of one feature against the feature's value, coloured by a second feature."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SLOPED = 300  # the most points whose slopes can be told apart
 def dependence(
     explanation: Explanation, feature: str | int, *, colour: Any = "auto", ax: Axes | None = None
 ) -> Axes:
-    """Draw the values of one feature's reading against the feature's own values.
+    """Draw the values of one feature's attribution against the feature's own values.
 
     Colour is a second feature: by rank from its lowest (blue) to its highest (vermilion) number, or one
     colour per level. "auto" takes the feature that best explains why rows alike in the first have unlike
-    values: an interaction shows as colours apart. Where the reading has slopes, the line through a
+    values: an interaction shows as colours apart. Where the attribution has slopes, the line through a
     point is the model's slope in this feature there. Categories are strips, one a level.
 
     Parameters
@@ -63,9 +63,9 @@ def dependence(
     drawn = ax.scatter(x, y, s=14 if len(x) < 500 else 7, c=colours, linewidths=0, zorder=3, gid="points")
     drawn.set_rasterized(len(x) > 500)
     style.label_axes(ax, explanation.feature_names[j], selection.meaning_of(explanation, j))
-    fragile = int(selection.doubted_rows(explanation)[rows].sum())
+    unstable = int(selection.doubted_rows(explanation)[rows].sum())
     of = f" of {all_rows:,}" if all_rows > DOTS else ""
-    words = [f"{len(rows):,}{of} rows", f"{fragile:,} fragile" if fragile else ""]
+    words = [f"{len(rows):,}{of} rows", f"{unstable:,} unstable" if unstable else ""]
     style.heading(ax, ", ".join(filter(None, [*words, "lines: the model's slope" if sloped else ""])))
     return ax
 

@@ -52,7 +52,7 @@ def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -
     style.literal([_landmark(ax, end, f"f(x) = {style.amount(end, signed=False)}", True)])
     style.literal([_landmark(ax, base, f"E f(X) = {style.amount(base, signed=False)}", False)])
     style.label_axes(ax, selection.what(explanation))
-    if explanation.scale == "margin":
+    if explanation.scale == "log-odds":
         style.probability_axis(ax)
     return ax
 

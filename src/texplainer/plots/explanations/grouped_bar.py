@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from texplainer.attributions import table
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
-from texplainer.readings import table
 
 LEGEND = 26  # letters of a cohort's name
 
@@ -35,7 +35,7 @@ def classes(
         left = left + size
     style.name_lines(ax, names)
     style.legend(ax, [(style.shorten(output, 18), colour) for output, colour in colours.items()])
-    what = {"probability": "probability", "margin": "log-odds"}.get(explanation.scale, "output")
+    what = {"probability": "probability", "log-odds": "log-odds"}.get(explanation.scale, "output")
     words = table.axis_words(explanation.attribution, what, explanation.scale)
     style.label_axes(ax, f"mean size of the {words}")
     hidden = selection.left_out(len(explanation.feature_names) - len(names))

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import places, selection, style
 from texplainer.plots.subjects import checked
-from texplainer.readings import table
 
 COLUMNS = 1000  # the most rows a picture can tell apart
 
@@ -29,7 +29,7 @@ def heatmap(
 ) -> Axes:
     """Draw attributions as colours, rows in the order of their predictions.
 
-    The line on top is the prediction; ticks under the map mark fragile rows. The colours saturate at
+    The line on top is the prediction; ticks under the map mark unstable rows. The colours saturate at
     the 99th percentile of |value|. Beyond 1,000 rows, evenly spaced ones are shown.
 
     Parameters
@@ -69,10 +69,10 @@ def heatmap(
     )
     style.name_lines(ax, names)
     ax.set_ylim(-0.5, len(names) - 0.5)
-    fragile = np.nonzero(selection.doubted_rows(explanation)[rows])[0]
-    ax.plot(fragile, np.full(len(fragile), -0.5), "|", color=style.INK, ms=5, clip_on=False, gid="fragile")
+    unstable = np.nonzero(selection.doubted_rows(explanation)[rows])[0]
+    ax.plot(unstable, np.full(len(unstable), -0.5), "|", color=style.INK, ms=5, clip_on=False, gid="unstable")
     _line(ax, explanation.arrays["predictions"][rows, 0], selection.what(explanation))
-    marked = " (| marks fragile ones)" if len(fragile) else ""
+    marked = " (| marks unstable ones)" if len(unstable) else ""
     words = selection.left_out(0 if -1 in kept else len(explanation.feature_names) - len(kept))
     style.label_axes(ax, ", ".join(filter(None, [f"{len(rows):,} rows by prediction{marked}", words])))
     _key(ax, image, selection.meaning(explanation))

@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
 from texplainer.plots.subjects import checked
-from texplainer.readings.table import READINGS
 
 PANELS = 6  # the most outputs side by side
 FAINT, BOLD = 0.1, 0.75  # how much of the picture colours cover, at 0 and at the greatest value
@@ -156,8 +156,8 @@ def _list(panel: Axes, explanation: Explanation, output: int, chosen: np.ndarray
         explanation.arrays["values"][0, :, output],
         selection.value_errors(explanation)[0, :, output],
     )
-    reading = READINGS.get(explanation.attribution)
-    signed = reading is None or reading.signed
+    spec = ATTRIBUTIONS.get(explanation.attribution)
+    signed = spec is None or spec.signed
     for line, feature in enumerate(chosen):
         value, error = float(values[feature]), float(errors[feature])
         bound = f" ± {style.amount(error, signed=False)}" if np.isfinite(error) else ""

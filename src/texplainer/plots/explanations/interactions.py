@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from texplainer.attributions import table
 from texplainer.errors import InputError
 from texplainer.explanation.interactions import Interactions
 from texplainer.plots import style
 from texplainer.plots.subjects import checked
-from texplainer.readings import table
 
 NAMED, LISTED = 14, 24  # letters of a name beside the map, and of one in the list of pairs
 #: up to so many names -> points by which their letters are smaller, so that they do not touch
@@ -67,7 +67,7 @@ def interactions(
     words = [f"{len(values):,} rows" if not signed else "", f"{hidden:,} more features" if hidden else ""]
     style.heading(ax, ", ".join(filter(None, words)) or "one row")
     size = "change" if signed else "mean size of the change"
-    style.label_axes(beside, f"{size} of {quantity}, one spread more of both")
+    style.label_axes(beside, f"{size} of {quantity}, one SD more of both")
     return ax
 
 

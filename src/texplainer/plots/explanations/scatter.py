@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import places, selection, style
 from texplainer.plots.subjects import checked
-from texplainer.readings import table
 
 DOTS = 2000
 
@@ -17,8 +17,8 @@ DOTS = 2000
 def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = None) -> Axes:
     """Draw the dependence on one feature; a Taylor explainer knows the slope at every point.
 
-    Upwards goes the value; of a reading of slopes the prediction, and the slope is the line through it.
-    Rings are fragile rows: their slope holds only near by.
+    Upwards goes the value; of an attribution of slopes the prediction, and the slope is the line through it.
+    Rings are unstable rows: their slope holds only near by.
     Beyond 2,000 rows, evenly spaced ones are shown. A categorical feature has one column a level and
     no slopes.
 
@@ -47,15 +47,15 @@ def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = N
     if not len(x):
         return style.empty(ax, "every value of this feature is missing")
     places.frame(ax, x, y, levels)
-    fragile = selection.doubted_rows(explanation)[rows]
+    unstable = selection.doubted_rows(explanation)[rows]
     if not levels and np.isfinite(gradient).any():
-        places.slope_strokes(ax, x, y, gradient, list(np.where(fragile, style.POSITIVE, style.NEGATIVE)))
-    for mask, colour, face in ((~fragile, style.NEGATIVE, None), (fragile, style.POSITIVE, "white")):
+        places.slope_strokes(ax, x, y, gradient, list(np.where(unstable, style.POSITIVE, style.NEGATIVE)))
+    for mask, colour, face in ((~unstable, style.NEGATIVE, None), (unstable, style.POSITIVE, "white")):
         ax.scatter(
             x[mask], y[mask], s=14, c=face or colour, edgecolors=colour, linewidths=1, alpha=0.9, zorder=3
         )
     words = selection.what(explanation) if steep else selection.meaning_of(explanation, j)
     style.label_axes(ax, explanation.feature_names[j], words)
-    if fragile.any():
-        style.heading(ax, f"{len(rows):,} rows, {int(fragile.sum()):,} fragile (rings)")
+    if unstable.any():
+        style.heading(ax, f"{len(rows):,} rows, {int(unstable.sum()):,} unstable (rings)")
     return ax

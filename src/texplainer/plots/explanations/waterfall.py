@@ -47,7 +47,7 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     _labels(ax, ends, bars.values, bars.errors)
     _landmarks(ax, base, float(ends[0]))
     style.label_axes(ax, selection.what(explanation))
-    if explanation.scale == "margin":
+    if explanation.scale == "log-odds":
         style.probability_axis(ax)
     return ax
 

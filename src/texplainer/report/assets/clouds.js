@@ -96,7 +96,7 @@ TX.beeswarm = (width, series, { words, pick }) => {
 };
 
 // One feature along x; through each point its slope, a short line.
-TX.dependence = (width, { xs, ys, slopes, fragile, xName, yName, words, pick, picked }) => {
+TX.dependence = (width, { xs, ys, slopes, unstable, xName, yName, words, pick, picked }) => {
   const height = 300, left = 58, bottom = 40;
   const { canvas, pen } = TX.canvas(width, height);
   const levels = xs.some((x) => typeof x === "string") ? [...new Set(xs)].sort() : null;
@@ -130,7 +130,7 @@ TX.dependence = (width, { xs, ys, slopes, fragile, xName, yName, words, pick, pi
     if (!Number.isFinite(place[i]) || !Number.isFinite(ys[i])) continue;
     const point = { x: ax(place[i]), y: ay(ys[i]), row: i };
     points.push(point);
-    pen.strokeStyle = pen.fillStyle = TX.colour(fragile[i] ? "--positive" : "--negative");
+    pen.strokeStyle = pen.fillStyle = TX.colour(unstable[i] ? "--positive" : "--negative");
     pen.globalAlpha = i === picked ? 1 : 0.65;
     if (!levels && slopes && Number.isFinite(slopes[i])) { // nine pixels along the slope, whatever its steepness
       const rise = (slopes[i] * (x1 - x0) * (height - bottom - 10)) / ((y1 - y0) * (width - left - 12));

@@ -1,19 +1,19 @@
 "use strict";
-// A section per explanation of images: every image, in each reading, under the reading's question.
+// A section per explanation of images: every image, in each attribution, under the attribution's question.
 
 TX.sections.images = (part) => {
   const chips = [TX.el("span", { class: "chip" }, `${part.rows.toLocaleString("en")} images`)];
-  for (const reading of part.readings) {
-    chips.push(TX.el("span", { class: "chip" }, reading.name));
-    for (const [verdict, count] of Object.entries(reading.verdicts)) {
-      if (count) chips.push(TX.el("span", { class: "chip " + verdict }, `${count.toLocaleString("en")} ${verdict}`));
+  for (const attribution of part.attributions) {
+    chips.push(TX.el("span", { class: "chip" }, attribution.name));
+    for (const [stability, count] of Object.entries(attribution.stability_labels)) {
+      if (count) chips.push(TX.el("span", { class: "chip " + stability }, `${count.toLocaleString("en")} ${stability}`));
     }
   }
   const cards = part.images.flatMap((shown, i) => shown.map((one, k) => {
-    const card = TX.card(part.readings[k].question,
+    const card = TX.card(part.attributions[k].question,
       TX.el("p", { class: "soft small what" }, `Image ${part.kept[i]}: ${one.prediction}.${one.reason ? ` ${TX.sentence(one.reason)}.` : ""}`),
-      TX.el("img", { class: "picture", src: one.picture, alt: `image ${part.kept[i]}, its segments by ${part.readings[k].name}` }));
-    if (one.verdict) card.querySelector("header").append(TX.el("span", { class: "chip " + one.verdict }, one.verdict));
+      TX.el("img", { class: "picture", src: one.picture, alt: `image ${part.kept[i]}, its segments by ${part.attributions[k].name}` }));
+    if (one.stability) card.querySelector("header").append(TX.el("span", { class: "chip " + one.stability }, one.stability));
     return card;
   }));
   return [TX.el("div", { class: "chips" }, chips),

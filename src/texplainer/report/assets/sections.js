@@ -1,17 +1,17 @@
 "use strict";
-// A section per explanation: its readings side by side, each under its question. The report and the explorer share it.
+// A section per explanation: its attributions side by side, each under its question. The report and the explorer share it.
 
 TX.sections = {};
 
-// One reading of the section's rows, unpacked; `state` holds the output, the row and the feature in view.
-TX.readingOf = (found, part, state, data) => {
+// One attribution of the section's rows, unpacked; `state` holds the output, the row and the feature in view.
+TX.attributionOf = (found, part, state, data) => {
   const features = part.features.length, outputs = part.outputs.length;
-  const [values, gradient, errors, flags, base, wobble] =
-    ["values", "gradient", "errors", "flags", "base", "wobble"].map((name) => TX.unpack(found[name]));
+  const [values, gradient, errors, flags, base, relative_change] =
+    ["values", "gradient", "errors", "flags", "base", "relative_change"].map((name) => TX.unpack(found[name]));
   const cell = (array, r, f) => (array ? array[(r * features + f) * outputs + state.output] : NaN);
   const mean = (f, which = "mean") => found.importance[which][f][state.output];
   return {
-    ...found, gradient, wobble, mean,
+    ...found, gradient, relative_change, mean,
     value: (r, f) => cell(values, r, f), slope: (r, f) => cell(gradient, r, f), base: (r) => base[r * outputs + state.output],
     order: () => part.features.map((_, f) => f).sort((a, b) => mean(b) - mean(a)),
     items: (r) => part.features.map((name, f) => TX.item(found, f, name, data[f][r], {
@@ -21,66 +21,66 @@ TX.readingOf = (found, part, state, data) => {
   };
 };
 
-// The cards of one reading: which features matter, every row, one row, one feature.
+// The cards of one attribution: which features matter, every row, one row, one feature.
 const SWARMS = 12; // lines of a beeswarm
-TX.readingCards = (reading, part, state, data, shares, { label, prediction, pickRow, pickFeature }) => {
+TX.attributionCards = (attribution, part, state, data, shares, { label, prediction, pickRow, pickFeature }) => {
   const rows = part.kept ? part.kept.length : part.rows;
   const list = Array.from({ length: rows }, (_, r) => r);
   const holders = ["bars", "swarm", "row", "cloud"].map((name) => TX.el("div", { class: name }));
   const notes = holders.map(() => TX.el("p", { class: "soft small what" }));
-  const marked = (f) => (reading.levels && reading.levels[f] ? `${TX.LEVEL} ` : "") + part.features[f];
-  const overall = () => reading.order().map((f) => ({
-    name: marked(f), feature: f, plain: true, value: reading.mean(f), low: reading.mean(f, "low"), high: reading.mean(f, "high"), picked: f === state.feature,
-    words: `${part.features[f]}\nmean size ${TX.number(reading.mean(f))}\nmiddle half of the rows: ${TX.number(reading.mean(f, "low"))} to ${TX.number(reading.mean(f, "high"))}`,
+  const marked = (f) => (attribution.levels && attribution.levels[f] ? `${TX.LEVEL} ` : "") + part.features[f];
+  const overall = () => attribution.order().map((f) => ({
+    name: marked(f), feature: f, plain: true, value: attribution.mean(f), low: attribution.mean(f, "low"), high: attribution.mean(f, "high"), picked: f === state.feature,
+    words: `${part.features[f]}\nmean size ${TX.number(attribution.mean(f))}\nmiddle half of the rows: ${TX.number(attribution.mean(f, "low"))} to ${TX.number(attribution.mean(f, "high"))}`,
   }));
   // Of values that add up the smallest features are one line, in grey.
-  const others = () => (reading.adds_up && reading.order().length > SWARMS ? reading.order().slice(SWARMS - 1) : []);
-  const rest = (far, r) => far.reduce((sum, f) => sum + reading.value(r, f), 0);
+  const others = () => (attribution.adds_up && attribution.order().length > SWARMS ? attribution.order().slice(SWARMS - 1) : []);
+  const rest = (far, r) => far.reduce((sum, f) => sum + attribution.value(r, f), 0);
   const swarms = () => {
     const far = others();
-    const named = reading.order().slice(0, SWARMS - Number(far.length > 0)).map((f) => ({
-      name: marked(f), shares: shares[f], values: list.map((r) => reading.value(r, f)),
+    const named = attribution.order().slice(0, SWARMS - Number(far.length > 0)).map((f) => ({
+      name: marked(f), shares: shares[f], values: list.map((r) => attribution.value(r, f)),
     }));
     return far.length ? [...named, { name: `the other ${far.length}`, shares: null, values: list.map((r) => rest(far, r)) }] : named;
   };
   const dot = ({ row, series }) => {
-    const far = others(), f = reading.order()[series];
+    const far = others(), f = attribution.order()[series];
     const [head, value] = far.length && series === SWARMS - 1
-      ? [`the other ${far.length} features`, rest(far, row)] : [`${part.features[f]} = ${TX.number(data[f][row])}`, reading.value(row, f)];
-    return `row ${label(row)}\n${head}\n${TX.number(value, reading.signed)}`;
+      ? [`the other ${far.length} features`, rest(far, row)] : [`${part.features[f]} = ${TX.number(data[f][row])}`, attribution.value(row, f)];
+    return `row ${label(row)}\n${head}\n${TX.number(value, attribution.signed)}`;
   };
   const draws = [
-    (width) => TX.bars(width, TX.fold(overall(), 16, reading.adds_up), { signed: false, pick: (item) => { if (!item.folded) pickFeature(item.feature); } }),
+    (width) => TX.bars(width, TX.fold(overall(), 16, attribution.adds_up), { signed: false, pick: (item) => { if (!item.folded) pickFeature(item.feature); } }),
     (width) => TX.beeswarm(width, swarms(), {
       words: dot,
       pick: (p) => pickRow(p.row),
     }),
-    (width) => TX.drawRow(width, reading, reading.items(state.row), {
-      base: reading.base(state.row), prediction: prediction(state.row), logOdds: part.log_odds,
+    (width) => TX.drawRow(width, attribution, attribution.items(state.row), {
+      base: attribution.base(state.row), prediction: prediction(state.row), logOdds: part.log_odds,
     }) || TX.el("p", { class: "message" }, "This row has no attributions."),
     (width) => {
-      const f = state.feature, steep = Boolean(reading.gradient);
+      const f = state.feature, steep = Boolean(attribution.gradient);
       return TX.dependence(width, {
-        xs: list.map((r) => data[f][r]), ys: list.map((r) => (steep ? prediction(r) : reading.value(r, f))),
-        slopes: steep ? list.map((r) => reading.slope(r, f)) : null, fragile: list.map((r) => reading.verdict[r] === "fragile"),
-        xName: part.features[f], yName: steep ? part.quantities[state.output] : reading.axis[state.output], picked: state.row, pick: (p) => pickRow(p.row),
+        xs: list.map((r) => data[f][r]), ys: list.map((r) => (steep ? prediction(r) : attribution.value(r, f))),
+        slopes: steep ? list.map((r) => attribution.slope(r, f)) : null, unstable: list.map((r) => attribution.stability[r] === "unstable"),
+        xName: part.features[f], yName: steep ? part.quantities[state.output] : attribution.axis[state.output], picked: state.row, pick: (p) => pickRow(p.row),
         words: (p) => `row ${label(p.row)}\n${part.features[f]} = ${TX.number(data[f][p.row])}\n${part.quantities[state.output]} ${TX.number(prediction(p.row))}\n` +
-          (steep ? `slope ${TX.number(reading.slope(p.row, f), true)}` : TX.number(reading.value(p.row, f), reading.signed)),
+          (steep ? `slope ${TX.number(attribution.slope(p.row, f), true)}` : TX.number(attribution.value(p.row, f), attribution.signed)),
       });
     },
   ];
   const charts = draws.map((draw, i) => TX.responsive(holders[i], draw));
-  const cards = holders.map((holder, i) => TX.card(reading.question, notes[i], holder));
+  const cards = holders.map((holder, i) => TX.card(attribution.question, notes[i], holder));
   const chip = TX.el("span");
   cards[2].querySelector("header").append(chip);
   const say = () => {
-    const means = TX.meaning(reading, state.output), r = state.row;
-    const hidden = reading.adds_up ? 0 : Math.max(0, part.features.length - 16);
+    const means = TX.meaning(attribution, state.output), r = state.row;
+    const hidden = attribution.adds_up ? 0 : Math.max(0, part.features.length - 16);
     notes[0].textContent = `Mean size over the rows; thin line: their middle half${hidden ? `; ${hidden} smaller features left out` : ""}. ${TX.sentence(means)}.`;
     notes[1].textContent = `One dot a row; colour: the feature's value, low (blue) to high (orange), grey for categories. ${TX.sentence(means)}.`;
     notes[2].textContent = `Row ${label(r)}: ${TX.calm(part.quantities[state.output])} = ${TX.number(prediction(r))}${TX.asProbability(part, prediction(r))}. ${TX.sentence(means)}.`;
-    notes[3].textContent = reading.gradient ? "The line through each point is the model's own slope there. Fragile rows are orange." : `${TX.sentence(means)}. Fragile rows are orange.`;
-    TX.verdict(chip, reading.verdict[r], reading.wobble[r], reading.reason[r]);
+    notes[3].textContent = attribution.gradient ? "The line through each point is the model's own slope there. Fragile rows are orange." : `${TX.sentence(means)}. Fragile rows are orange.`;
+    TX.stability(chip, attribution.stability[r], attribution.relative_change[r], attribution.reason[r]);
   };
   say();
   return { cards, redraw: (...which) => { say(); (which.length ? which : [0, 1, 2, 3]).forEach((i) => charts[i].redraw()); } };
@@ -95,12 +95,12 @@ TX.sections.explanation = (part, open = null) => {
   const state = { output: 0, row: 0, feature: 0 };
   const label = (r) => (part.kept ? part.kept[r] : r);
   const prediction = (r) => predictions[r * outputs + state.output];
-  const readings = part.readings.map((found) => TX.readingOf(found, part, state, data));
-  const first = readings[0];
+  const attributions = part.attributions.map((found) => TX.attributionOf(found, part, state, data));
+  const first = attributions[0];
   const pickRow = (r) => { state.row = r; table.refresh(); all((one) => one.redraw(2, 3)); if (open) open(label(r)); };
   const pickFeature = (f) => { state.feature = f; featurePicker.selectedIndex = f; all((one) => one.redraw(0, 3)); };
   state.feature = first.order()[0];
-  const parts = readings.map((reading) => TX.readingCards(reading, part, state, data, shares, { label, prediction, pickRow, pickFeature }));
+  const parts = attributions.map((attribution) => TX.attributionCards(attribution, part, state, data, shares, { label, prediction, pickRow, pickFeature }));
   const all = (work) => parts.forEach(work);
   const featurePicker = TX.select("feature", part.features, (f) => pickFeature(f));
   featurePicker.selectedIndex = state.feature;
@@ -112,16 +112,16 @@ TX.sections.explanation = (part, open = null) => {
     { label: "prediction", value: prediction, number: true },
     { label: "strongest feature", value: (r) => part.features[first.strongest(r)], words: (r) => part.features[first.strongest(r)] },
     { label: "its value", value: (r) => first.value(r, first.strongest(r)), number: true },
-    { label: "wobble", value: (r) => first.wobble[r], number: true, words: (r) => (Number.isFinite(first.wobble[r]) ? TX.percent(first.wobble[r]) : "") },
-    { label: "verdict", value: (r) => first.verdict[r], words: (r) => first.verdict[r], chip: true },
+    { label: "relative_change", value: (r) => first.relative_change[r], number: true, words: (r) => (Number.isFinite(first.relative_change[r]) ? TX.percent(first.relative_change[r]) : "") },
+    { label: "stability", value: (r) => first.stability[r], words: (r) => first.stability[r], chip: true },
     { label: "why", value: (r) => first.reason[r], words: (r) => first.reason[r] },
   ], lines, { pick: (r) => pickRow(r), picked: (r) => r === state.row });
   const message = TX.el("div", { class: "message", role: "status" });
   const filter = TX.el("input", {
-    type: "search", placeholder: `fragile, or ${TX.shorten(part.features[0], 20)} > 1`, "aria-label": "filter rows",
+    type: "search", placeholder: `unstable, or ${TX.shorten(part.features[0], 20)} > 1`, "aria-label": "filter rows",
     oninput: () => {
       const test = TX.filter(filter.value, part.features, (r, f) => data[f][r], prediction,
-        (r) => `${label(r)} ${first.verdict[r]} ${first.reason[r]} ${part.features[first.strongest(r)]}`);
+        (r) => `${label(r)} ${first.stability[r]} ${first.reason[r]} ${part.features[first.strongest(r)]}`);
       const some = lines.filter(test);
       message.textContent = filter.value ? `${some.length.toLocaleString("en")} of ${rows.toLocaleString("en")} rows` : "";
       table.show(some);
@@ -129,10 +129,10 @@ TX.sections.explanation = (part, open = null) => {
   });
 
   const chips = [`${part.rows.toLocaleString("en")} rows`, `${part.features.length} features`].map((words) => TX.el("span", { class: "chip" }, words));
-  for (const reading of readings) {
-    chips.push(TX.el("span", { class: "chip" }, reading.name));
-    for (const [verdict, count] of Object.entries(reading.verdicts)) {
-      if (count) chips.push(TX.el("span", { class: "chip " + verdict }, `${count.toLocaleString("en")} ${verdict}`));
+  for (const attribution of attributions) {
+    chips.push(TX.el("span", { class: "chip" }, attribution.name));
+    for (const [stability, count] of Object.entries(attribution.stability_labels)) {
+      if (count) chips.push(TX.el("span", { class: "chip " + stability }, `${count.toLocaleString("en")} ${stability}`));
     }
   }
   const top = TX.el("div", { class: "chips" }, chips);

@@ -21,11 +21,11 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 def all_lines(model: Any, background: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Integrated gradients from every background row, by plain sums over evenly spaced places."""
-    slopes = tx.TExplainer(model, background, output="all", attribution="sensitivity", smoothing=0)
+    slopes = tx.TExplainer(model, background, output="all", attribution="gradient", smoothing=0)
     away = rows[:, None] - background  # (rows, background rows, features)
     total = 0.0
-    for place in (np.arange(PLACES) + 0.5) / PLACES:
-        points = background + place * away
+    for context in (np.arange(PLACES) + 0.5) / PLACES:
+        points = background + context * away
         found = slopes(points.reshape(-1, rows.shape[1]), progress=False).values
         total = total + (away[..., None] * found.reshape(*points.shape, -1)).mean(axis=1) / PLACES
     return np.asarray(total)
@@ -41,7 +41,7 @@ def test_bars_cover_the_lines_from_every_background_row(name: str) -> None:
         scores = X[:, :3] + 0.5 * X[:, 3:6] ** 2 * random.normal(size=3) + random.normal(size=(400, 3))
         model = MODELS[name]().fit(X, scores.argmax(axis=1))
         background, rows = X[:200], X[300:320]
-        found = tx.TExplainer(model, background, output="all", attribution="shares")(rows)
+        found = tx.TExplainer(model, background, output="all", attribution="shapley")(rows)
         gap = np.abs(found.values - all_lines(model, background, rows))
         covered.append(np.mean(gap <= found.arrays["error"].reshape(gap.shape) + 1e-9))
     assert np.mean(covered) >= 0.99

@@ -1,17 +1,17 @@
-"""The readings held to what they promise, beside SHAP: locality, other backgrounds, the verdict, the cost.
+"""The attributions held to what they promise, beside SHAP: locality, other backgrounds, the stability, the cost.
 
-    python benchmarks/readings.py              writes docs/results/readings.md
+    python benchmarks/attributions.py              writes docs/results/attributions.md
 
 The criteria were fixed before the first run; the trees' own slopes and R², the fits to 40,000 rows and the
 16 other moves were added after it, to tell why two were missed. Locality: the share of a row's values on
-features that nothing within 0.75 spreads of the row makes matter, on functions whose gates tell which these
+features that nothing within 0.75 SDs of the row makes matter, on functions whose gates tell which these
 are; fitted trees are not quite those functions, so the share in their own slopes (least squares over 16,384
 points of half a spread around the row) and their R² on new rows stand beside it. Background: the change of
 the values, relative to their size, when the background is another sample of 200 rows of the same data, and
-when it carries relative noise of 1e-12. Verdict: the wobble against the measured change (median of 16 moves
-of 5% of a spread): the area under the curve for the half of the rows that change most, all data sets
+when it carries relative noise of 1e-12. Stability: the relative change against the measured change (median of 16 moves
+of 5% of an SD): the area under the curve for the half of the rows that change most, all data sets
 together, the same for 16 other moves (as well as measuring the change again would rank), and the share of
-rows within a factor of 2; the wobble's own moves (signs, and their size) were chosen on these very data
+rows within a factor of 2; the relative change's own moves (signs, and their size) were chosen on these very data
 sets, so its areas are not those of fresh data. Cost: processor time over predicting the same rows once.
 TEXPLAINER_DATA names the folder of the real data sets.
 """
@@ -37,11 +37,11 @@ from xgboost import XGBClassifier, XGBRegressor
 
 import texplainer as tx
 
-OUT = Path(__file__).parents[1] / "docs" / "results" / "readings.md"
+OUT = Path(__file__).parents[1] / "docs" / "results" / "attributions.md"
 SETS = ("4ft", "20ft", "banknote", "german", "heloc", "higgs")
 ROWS, GATED_ROWS, SAMPLE, MOVES = 20, 60, 200, 16
 POINTS, WIDTH = 16_384, 0.5  # of a model's own slopes
-READINGS = ("local", "shares", "effect")
+ATTRIBUTIONS = ("slope", "shapley", "variation")
 
 
 def size(values: np.ndarray) -> np.ndarray:
@@ -118,9 +118,9 @@ def locality() -> list[str]:
             explainer = tx.TExplainer(model, X[:SAMPLE])
             vectors = [
                 own_slopes(predict, rows),
-                *(explainer(rows, attribution=r).values for r in READINGS),
-                tx.rivals.shap(model, X[:100])(rows).values,
-                tx.rivals.lime(model, X[:SAMPLE])(rows).values,
+                *(explainer(rows, attribution=r).values for r in ATTRIBUTIONS),
+                tx.explainers.shap(model, X[:100])(rows).values,
+                tx.explainers.lime(model, X[:SAMPLE])(rows).values,
             ]
             masses = [f"{stray_mass(values, rows, above, below):.2f}" for values in vectors]
             lines.append(f"| {name} | {kind} | " + " | ".join([f"{1 - error:.3f}", *masses]) + " |")
@@ -151,38 +151,38 @@ def backgrounds() -> list[str]:
         noisy = one * (1 + 1e-12 * random.normal(size=one.shape))
         changes, noises = [], []
         explainers = [tx.TExplainer(model, b, categorical=[]) for b in (one, other, noisy)]
-        for reading in READINGS:
-            a, b, c = (e(rows, attribution=reading).values for e in explainers)
+        for spec in ATTRIBUTIONS:
+            a, b, c = (e(rows, attribution=spec).values for e in explainers)
             changes.append(np.median(size(a - b) / size(a)))
             noises.append(np.max(size(a - c) / size(a)))
-        a, b = (tx.rivals.shap(model, s[:100], scale="margin")(rows).values for s in (one, other))
+        a, b = (tx.explainers.shap(model, s[:100], scale="log-odds")(rows).values for s in (one, other))
         changes.append(np.median(size(a - b) / size(a)))
         cells = [f"{c:.3f}" for c in changes] + [f"{n:.0e}" for n in noises]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
 
-# ---------------------------------------------------------------- the verdict
+# ---------------------------------------------------------------- the stability
 
 
 def measured_change(
-    explainer: tx.TExplainer, rows: np.ndarray, reading: str
+    explainer: tx.TExplainer, rows: np.ndarray, spec: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The stated wobble and the median relative change under real moves, and under others."""
-    here = explainer(rows, attribution=reading)
+    """The stated relative change and the median relative change under real moves, and under others."""
+    here = explainer(rows, attribution=spec)
     sigma, changes = explainer.background.sigma, []
     for seed in range(2 * MOVES):
         z = np.random.default_rng(seed).normal(size=rows.shape)
-        there = explainer(rows + 0.05 * sigma * z, attribution=reading).values
+        there = explainer(rows + 0.05 * sigma * z, attribution=spec).values
         changes.append(size(there - here.values) / size(here.values))
     first, other = (np.median(part, axis=0) for part in (changes[:MOVES], changes[MOVES:]))
-    return np.ravel(here.diagnostics.wobble), first, other
+    return np.ravel(here.diagnostics.relative_change), first, other
 
 
-def verdicts() -> list[str]:
-    """A table of the verdict's rank and size against the measured change."""
+def stability_labels() -> list[str]:
+    """A table of the stability's rank and size against the measured change."""
     lines = [
-        "| model | reading | area under the curve | of 16 other moves | within a factor 2 | median change |",
+        "| model | attribution | area under the curve | of 16 other moves | within a factor 2 | median change |",
         "|" + "---|" * 6,
     ]
     models: dict[str, Callable[[np.ndarray, np.ndarray], object]] = {
@@ -196,23 +196,21 @@ def verdicts() -> list[str]:
         ).fit(X[:300], y[:300].astype(float)),
     }
     for kind, fit in models.items():
-        pairs: dict[str, list[tuple[np.ndarray, ...]]] = {reading: [] for reading in READINGS}
+        pairs: dict[str, list[tuple[np.ndarray, ...]]] = {spec: [] for spec in ATTRIBUTIONS}
         for name in ("20ft", "banknote", "heloc", "higgs"):
             data = tx.datasets.load(name)
             X, y = np.asarray(data.X_train, float)[:2000], np.asarray(data.y_train)[:2000]
             explainer = tx.TExplainer(fit(X, y), X[:300], categorical=[])
-            for reading in READINGS:
-                pairs[reading].append(
-                    measured_change(explainer, np.asarray(data.X_test, float)[:30], reading)
-                )
-        for reading, found in pairs.items():
+            for spec in ATTRIBUTIONS:
+                pairs[spec].append(measured_change(explainer, np.asarray(data.X_test, float)[:30], spec))
+        for spec, found in pairs.items():
             stated, change, other = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
             known = np.isfinite(change) & (change > 0)
             stated, change, other = stated[known], change[known], other[known]
             area, most = (roc_auc_score(change > np.median(change), guess) for guess in (stated, other))
             close = np.mean((stated < 2 * change) & (stated > change / 2))
             cells = [f"{area:.2f}", f"{most:.2f}", f"{close:.0%}", f"{np.median(change):.1%}"]
-            lines.append(f"| {kind} | {reading} | " + " | ".join(cells) + " |")
+            lines.append(f"| {kind} | {spec} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -244,7 +242,7 @@ def costs() -> list[str]:
         predict = seconds(lambda e=explainer, r=rows: e.predictor(r))
         cells = [
             seconds(lambda e=explainer, r=rows, n=name: e(r, attribution=n)) / predict
-            for name in (*READINGS, "sensitivity")
+            for name in (*ATTRIBUTIONS, "gradient")
         ]
         lines.append(f"| {kind} | " + " | ".join(f"{c:.0f}" for c in cells) + " |")
     return lines
@@ -253,7 +251,7 @@ def costs() -> list[str]:
 PARTS = {
     "Locality: mass on features that cannot matter near the row": locality,
     "Another background, and noise in its last digits: relative change of the values": backgrounds,
-    "The verdict against measured change": verdicts,
+    "The stability against measured change": stability_labels,
     "Cost over predicting the same rows once, processor time of one thread": costs,
 }
 
@@ -261,13 +259,13 @@ PARTS = {
 def main() -> None:
     warnings.simplefilter("ignore")
     began = time.perf_counter()
-    text = ["# The readings, held to what they promise", "", *_preface(), ""]
+    text = ["# The attributions, held to what they promise", "", *_preface(), ""]
     for title, part in PARTS.items():
         text += [f"## {title}", "", *part(), ""]
         print("\n".join(text[-20:]), flush=True)
     load = os.getloadavg()[0]
     text += [
-        f"Made by `python benchmarks/readings.py` in {time.perf_counter() - began:.0f} s, load {load:.1f}."
+        f"Made by `python benchmarks/attributions.py` in {time.perf_counter() - began:.0f} s, load {load:.1f}."
     ]
     OUT.write_text("\n".join(text) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Several readings in one run: a place each, each with a record of its own."""
+"""Several attributions in one run: a place each, each with a record of its own."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import texplainer as tx
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.cli import main
 from texplainer.files import models, results
-from texplainer.readings.table import READINGS
 
 
 def run(*words: Any) -> int:
@@ -30,10 +30,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_several_readings_go_to_a_file_each_and_verify(folder: Path) -> None:
-    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "local,shares") == 0
+    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "slope,shapley") == 0
     assert not (folder / "r.npz").exists()
     X = model_shelf.table()[model_shelf.NAMES]
-    for name in ("local", "shares"):
+    for name in ("slope", "shapley"):
         found = results.load_explanation(folder / f"r.{name}.npz")
         truth = tx.TExplainer(models.load_model("model.skops"), X, attribution=name)(X)
         assert found.attribution == name
@@ -42,26 +42,26 @@ def test_several_readings_go_to_a_file_each_and_verify(folder: Path) -> None:
 
 
 def test_several_readings_go_to_a_folder_each(folder: Path) -> None:
-    assert run("explain", "model.skops", "data.csv", "-o", "out/", "--attribution", "local,effect") == 0
-    assert sorted(path.name for path in (folder / "out").iterdir()) == ["effect", "local"]
-    assert run("verify", "out/effect", "--model", "model.skops", "--data", "data.csv") == 0
+    assert run("explain", "model.skops", "data.csv", "-o", "out/", "--attribution", "slope,variation") == 0
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["slope", "variation"]
+    assert run("verify", "out/variation", "--model", "model.skops", "--data", "data.csv") == 0
 
 
 def test_an_unknown_reading_among_several_is_refused(folder: Path, capsys: Any) -> None:
-    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "local,nope") == 2
+    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "slope,nope") == 2
     assert "nope" in capsys.readouterr().err
 
 
 def test_one_row_is_drawn_in_every_reading_asked_for(folder: Path, capsys: Any) -> None:
-    assert run("explain", "model.skops", "data.csv", "--row", "3", "--attribution", "local,shares") == 0
+    assert run("explain", "model.skops", "data.csv", "--row", "3", "--attribution", "slope,shapley") == 0
     drawn = capsys.readouterr().out
-    for name in ("local", "shares"):
-        assert READINGS[name].question in drawn
+    for name in ("slope", "shapley"):
+        assert ATTRIBUTIONS[name].question in drawn
 
 
 def test_what_does_not_add_up_has_no_sum_of_the_others(folder: Path, capsys: Any) -> None:
-    for name in READINGS:
+    for name in ATTRIBUTIONS:
         asked = ("--row", "3", "--top", "1", "--attribution", name)
         assert run("explain", "model.skops", "data.csv", *asked) == 0
         others = [line.split() for line in capsys.readouterr().out.splitlines() if " others" in line]
-        assert others and all((len(words) > 3) == READINGS[name].adds_up for words in others), others
+        assert others and all((len(words) > 3) == ATTRIBUTIONS[name].adds_up for words in others), others

@@ -3,7 +3,7 @@
 import numpy as np
 
 from texplainer import TExplainer
-from texplainer.readings.references import QUANTILES, references_of
+from texplainer.attributions.references import QUANTILES, references_of
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(150, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 1.0, 5.0, 0.0]
@@ -35,7 +35,7 @@ def effect_twin(f, background, x):
 
 
 def test_effects_equal_their_slow_twin():
-    found = TExplainer(curved, X, attribution="effect")(ROWS)
+    found = TExplainer(curved, X, attribution="variation")(ROWS)
     np.testing.assert_allclose(found.values, [effect_twin(curved, X, x) for x in ROWS], rtol=1e-10)
     assert np.all(found.values >= 0)
 
@@ -43,7 +43,7 @@ def test_effects_equal_their_slow_twin():
 def test_a_missing_cell_is_one_more_value_of_its_column():
     gaps = X.copy()
     gaps[::5, 1] = np.nan
-    found = TExplainer(curved, gaps, attribution="effect")(gaps[:6]).values
+    found = TExplainer(curved, gaps, attribution="variation")(gaps[:6]).values
     np.testing.assert_allclose(found, [effect_twin(curved, gaps, x) for x in gaps[:6]], rtol=1e-10)
     weights = references_of(TExplainer(curved, gaps).background).weights
     np.testing.assert_allclose(weights.sum(axis=0), 1.0)
@@ -56,7 +56,7 @@ def test_evaluations_are_counted_truly_and_batches_respected():
         calls.append(len(rows))
         return curved(rows)
 
-    for name in ("effect", "shares"):
+    for name in ("variation", "shapley"):
         explainer = TExplainer(counted, X, attribution=name, batch_rows=100)
         explainer(ROWS)  # what belongs to the background is measured once
         calls.clear()
