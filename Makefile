@@ -53,7 +53,7 @@ test-newest:
 	.venv-newest/bin/python -m pytest -q $(CORE)
 
 test-hostile: .venv/dev
-	$(BIN)/python tests/hostile_fuzz.py --page docs/results/trust.md
+	$(BIN)/python tests/helpers/hostile_fuzz.py --page docs/results/trust.md
 
 test-clusters: .venv/dev
 	$(PIP) -e '.[ray,spark]'

@@ -16,7 +16,7 @@ from scipy.special import expit, logit, softmax
 import texplainer as tx
 
 HERE = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(HERE / "tests"))
+sys.path.insert(0, str(HERE / "tests" / "helpers"))
 import image_subjects as subjects  # noqa: E402
 
 PAGE = HERE / "docs" / "results" / "images.md"

@@ -17,7 +17,7 @@ ROWS = 200
 
 
 def main() -> None:
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     from hard_functions import HARD, cover
 
     warnings.simplefilter("ignore")

@@ -35,7 +35,7 @@ def peak(*words: str) -> int:
 
 
 def main() -> None:
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     import hostile_page
     import model_shelf
 

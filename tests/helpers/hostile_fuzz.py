@@ -1,7 +1,7 @@
 """A seeded fuzz: flipped bytes, random arguments, killed runs, forgeries. Prints counts; can write the page.
 
-python tests/hostile_fuzz.py                          the long form (make test-hostile)
-python tests/hostile_fuzz.py --page docs/results/trust.md
+python tests/helpers/hostile_fuzz.py                          the long form (make test-hostile)
+python tests/helpers/hostile_fuzz.py --page docs/results/trust.md
 """
 
 from __future__ import annotations

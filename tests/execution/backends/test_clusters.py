@@ -24,7 +24,7 @@ pytestmark = pytest.mark.cluster
 def workers_find_these_tests():
     """Workers import this file's models."""
     with pytest.MonkeyPatch.context() as patch:
-        here = str(Path(__file__).parents[1])
+        here = str(Path(__file__).parents[2] / "helpers")
         patch.setenv("PYTHONPATH", os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]))
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
