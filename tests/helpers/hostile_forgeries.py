@@ -93,6 +93,7 @@ HEADER_FORGERIES: dict[str, Forge] = {
     "another attribution": lambda h, a: h.update(attribution="shapley"),
     "another engine": lambda h, a: h.update(engine="tree"),
     "base values moved": lambda h, a: h.update(base_values=[b + 0.01 for b in h["base_values"]]),
+    "another unit": lambda h, a: h["units"].__setitem__(0, "this level"),
     "a setting changed": lambda h, a: h["settings"].update(width=0.123),
     "a setting added": lambda h, a: h["settings"].update(approved=True),
     "a setting left out": lambda h, a: h["settings"].pop("why") and None,
@@ -119,8 +120,8 @@ MALFORMED: dict[str, Forge] = {
     f"{name} is {word}": lambda h, a, name=name, value=value: h.update({name: value})
     for name in (*results.HEADER, "version", "format")
     if name not in ("sha256", "layout")
-    for word, value in (("a number", 3), ("null", None), ("a list of lists", [[1], {}]), ("a text", "x"))
-    if not isinstance(value, results.HEADER.get(name, ())) or name in ("feature_names", "output_names")
+    for word, value in (("a number", 33), ("null", None), ("a list of lists", [[1], {}]), ("a text", "x"))
+    if not isinstance(value, results.HEADER.get(name, ())) or name in ("feature_names", "output_names", "units")
 } | {
     f"record.{name} is {word}": lambda h, a, name=name, value=value: h["record"].update({name: value})
     for name in results.RECORD

@@ -288,7 +288,11 @@ class Explanation:
         return views.to_shap(self)
 
     def save(self, path: Any) -> None:
-        """Write to a file (npz: arrays and JSON, no pickle)."""
+        """Write to a .npz, .parquet, .arrow, .feather, .csv or .jsonl file; nothing is pickled.
+
+        The first four hold every field. CSV and JSON lines are for people: they leave out the gradient, most
+        diagnostics and the effects of every category. No file holds the link to the explainer.
+        """
         from texplainer.files import results
 
         results.save_explanation(self, path)

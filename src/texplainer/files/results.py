@@ -26,7 +26,7 @@ from texplainer.files.formats import FORMATS, ResultFormat
 from texplainer.files.paths import as_path, existing, first_line, locked
 from texplainer.support import hashing
 
-FORMAT, VERSION = "texplainer-explanation", 2
+FORMAT, VERSION = "texplainer-explanation", 3
 #: arrays kept by the formats for people; the others keep all
 SHORT = (
     "predictions",
@@ -111,6 +111,7 @@ HEADER: dict[str, type | tuple[type, ...]] = {
     "engine": str,
     "settings": dict,
     "dropped": list,
+    "units": list,
     "categories": dict,
     "frequencies": dict,
     "record": dict,
@@ -135,7 +136,7 @@ def check_header(path: Path, header: Any) -> None:
     wrong = [name for name, kind in HEADER.items() if not isinstance(header.get(name, ...), kind)]
     record = header.get("record")
     wrong += [name for name in RECORD if isinstance(record, dict) and not isinstance(record.get(name), dict)]
-    for names in ("feature_names", "output_names", "dropped"):
+    for names in ("feature_names", "output_names", "dropped", "units"):
         words = header.get(names)
         wrong += [names] if isinstance(words, list) and not all(isinstance(w, str) for w in words) else []
     if wrong:
@@ -176,6 +177,7 @@ def restore(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Expl
         header["settings"],
         categories,
         frozenset(header["dropped"]),
+        tuple(header["units"]),
     )
 
 
@@ -292,6 +294,7 @@ def describe(piece: Explanation, arrays: Container[str]) -> dict[str, Any]:
         # the same explanation gives the same file, however long it took
         "settings": {name: value for name, value in piece.settings.items() if name != "seconds"},
         "dropped": sorted(piece.dropped),
+        "units": list(piece.units),
         "categories": {name: list(c.levels) for name, c in piece.categories.items()},
         "frequencies": {name: c.frequencies.tolist() for name, c in piece.categories.items()},
     }
