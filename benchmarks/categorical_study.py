@@ -98,9 +98,8 @@ def ours(attribution: str, method: str = "swaps") -> Make:
     def make(model: Any, frame: pd.DataFrame, y: np.ndarray) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tx.TExplainer(
-                model, frame[:400], attribution=attribution, categorical_method=method, training=(frame, y)
-            )
+            model = model if method == "swaps" else tx.Refitted(model, frame, y, method)
+            return tx.TExplainer(model, frame[:400], attribution=attribution)
 
     return make
 
@@ -161,9 +160,7 @@ def refits() -> list[dict[str, Any]]:
             for method in ("induction", "target"):
                 with warnings.catch_warnings(record=True) as heard:
                     warnings.simplefilter("always")
-                    explainer = tx.TExplainer(
-                        model, frame[:300], categorical_method=method, training=(frame, y)
-                    )
+                    explainer = tx.TExplainer(tx.Refitted(model, frame, y, method), frame[:300])
                 warned = any(issubclass(w.category, RefitWarning) for w in heard)
                 assert explainer.refit is not None
                 records.append(

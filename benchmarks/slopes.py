@@ -28,7 +28,8 @@ from sklearn.svm import SVR
 
 import texplainer as tx
 from texplainer.background.sd import data_bounds, robust_sd, varying_columns
-from texplainer.gradients.engine import Engine, Settings, choose
+from texplainer.gradients.choose import choose
+from texplainer.gradients.engine import Engine, Settings
 from texplainer.gradients.smoothing import POINTS
 from texplainer.models import predictor as prediction
 from texplainer.models.predictor import Predictor

@@ -26,7 +26,7 @@ FORBIDDEN = {
     "explanation.blocks": "from texplainer.categories.swaps import swap_of",  # sideways
     "diagnostics": "from texplainer import explainer",
     "explainers.lime": "from texplainer.plots.style import POSITIVE",
-    "metrics.comparison": "from texplainer.gradients.engine import choose",  # a view that is not granted
+    "metrics.comparison": "from texplainer.gradients.choose import choose",  # a view that is not granted
     "plots.style": "from texplainer.explainer import TExplainer",
     "report.notebook": "from importlib import import_module\nload = import_module('texplainer.execution.plan')",
     "plots.evaluations.timing": "import importlib\nload = importlib.import_module('...app', __package__)",

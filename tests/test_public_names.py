@@ -12,12 +12,13 @@ import pytest
 import texplainer as tx
 from texplainer import datasets, explainers, metrics, plots
 from texplainer.cli import COMMANDS
-from texplainer.gradients.engine import ENGINES
+from texplainer.gradients.choose import ENGINES
 
 PUBLIC = {
     "Evaluation",
     "Explanation",
     "ImageExplainer",
+    "Refitted",
     "TExplainer",
     "datasets",
     "evaluate",
@@ -38,7 +39,7 @@ EXPLAINERS = {
 METRICS = {"DEFAULT", "METRICS", "Evaluation", "Metric", "evaluate"}
 EXPLAINER = {
     "model", "background", "output", "scale", "engine", "step", "smoothing", "attribution", "categorical",
-    "categorical_method", "category_neighbours", "training", "seed", "bounds", "feature_names", "batch_rows",
+    "bounds", "feature_names", "batch_rows",
     "validation",
 }  # fmt: skip
 EXPLANATION = {

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for editors and type checkers
     from texplainer import datasets, explainers, metrics, plots
+    from texplainer.categories.refit import Refitted
     from texplainer.execution import run
     from texplainer.explainer import TExplainer
     from texplainer.explanation.explanation import Explanation
@@ -16,6 +17,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "ImageExplainer",
+    "Refitted",
     "TExplainer",
     "datasets",
     "evaluate",
@@ -30,6 +32,7 @@ PUBLIC = {
     "Evaluation": "texplainer.metrics:Evaluation",
     "Explanation": "texplainer.explanation.explanation:Explanation",
     "ImageExplainer": "texplainer.images.image_explainer:ImageExplainer",
+    "Refitted": "texplainer.categories.refit:Refitted",
     "TExplainer": "texplainer.explainer:TExplainer",
     "datasets": "texplainer.datasets",
     "evaluate": "texplainer.metrics:evaluate",

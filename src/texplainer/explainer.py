@@ -21,6 +21,7 @@ from texplainer.attributions.table import ATTRIBUTIONS, DEFAULT, attribution_of
 from texplainer.attributions.with_categories import with_categories
 from texplainer.background import summary as backgrounds
 from texplainer.categories import detect, level_effects
+from texplainer.categories.refit import RefitReport, Refitted, refit
 from texplainer.errors import ModelError, UndefinedRowsWarning
 from texplainer.explanation.blocks import RowArrays, of_predicted_class
 from texplainer.explanation.explanation import Explanation
@@ -47,7 +48,7 @@ class TExplainer:
     ----------
     model
         A fitted model of scikit-learn, XGBoost, LightGBM, CatBoost, torch, Keras, JAX or ONNX
-        Runtime, or any function from a table to predictions.
+        Runtime, or any function from a table to predictions; `tx.Refitted(model, X, y)` for the paper's refit.
     background
         Some hundred rows of the training data; their SD, range and mean prediction set the scale.
     output
@@ -72,15 +73,6 @@ class TExplainer:
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
         of one-hot columns, {"Purpose": ["Purpose_car", ...]}, or "nominal", "ordinal", "numeric".
-    categorical_method
-        "swaps" (each level in turn, no retraining), "induction" (the paper: a clone refitted on
-        perturbed one-hot cells) or "target" (a clone refitted on target-encoded levels).
-    category_neighbours
-        0 weighs levels by their frequency in the background; k among the k rows nearest to x.
-    training
-        (X, y), what the model was fitted on; "induction" and "target" need it.
-    seed
-        Of the perturbation of "induction".
     bounds
         "background" keeps perturbations inside the data's range; None; or (low, high).
     feature_names
@@ -105,10 +97,6 @@ class TExplainer:
         smoothing: Any = "auto",
         attribution: str = "auto",
         categorical: Sequence[Any] | Mapping[str, Any] | None = None,
-        categorical_method: str = "swaps",
-        category_neighbours: int = 0,
-        training: tuple[Any, Any] | None = None,
-        seed: int = 0,
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
         batch_rows: int = predictor.BATCH_ROWS,
@@ -117,21 +105,25 @@ class TExplainer:
         self.arguments = {name: value for name, value in locals().items() if name != "self"}
         check_arguments(self.arguments)
         self.attribution = attribution_of(attribution, step)
+        request = model if isinstance(model, Refitted) else None
+        model = model.model if isinstance(model, Refitted) else model
         schema, rows, self._why = detect.learn_with_categories(
-            background, feature_names, categorical, model, training and training[0]
+            background, feature_names, categorical, model, request and request.X
         )
         backgrounds.check(rows, schema)
         self.schema = schema
         self.predictor = predictor.adapt(
             model, schema, rows[:PROBE_ROWS], output=output, scale=scale, batch_rows=batch_rows
         )
-        plan = level_effects.Plan(categorical_method, category_neighbours, training, output, scale, seed)
-        self.predictor, self.refit = level_effects.differentiable_model(self.predictor, schema, plan)
+        self.refit: RefitReport | None = None
+        if request is not None and schema.levels:
+            self.predictor, self.refit = refit(self.predictor, schema, request, output=output, scale=scale)
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
         self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
         settings = gradients.Settings(step, smoothing, limits, batch_rows, validation)
+        refitted = self.refit is not None
         self._build = partial(
-            level_effects.build, self.predictor, self.background, schema.names, engine, plan=plan
+            level_effects.build, self.predictor, self.background, schema.names, engine, refitted=refitted
         )
         self._settings, self._parts = settings, {}
         self.engine, self.categories = self._parts_of(self.attribution)
@@ -191,7 +183,7 @@ class TExplainer:
             f"output {outputs} on the {self.predictor.scale} scale\n"
             f"  engine       {self.engine.name}: {self.engine.why}\n"
             f"  attribution  {self.attribution}\n"
-            f"{level_effects.category_words(self._why, self.arguments['categorical_method'], self.refit)}"
+            f"{level_effects.category_words(self._why, self.refit)}"
             f"  background   {len(self.background.rows)} rows, base value "
             f"{np.array2string(self.background.base, precision=4)}"
         )

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from texplainer import TExplainer
+from texplainer import Refitted, TExplainer
 
 GUIDE = Path(__file__).parents[2] / "docs" / "categorical.md"
 EFFECTS = {"shape": [-2.0, -0.8, 0.8, 2.0], "colour": [-1.5, 1.0, 2.5]}
@@ -41,9 +41,8 @@ def test_informative_categories_rank_first(informative):
     encode = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
     model = make_pipeline(encode, LogisticRegression()).fit(frame[:1000], y[:1000])
     for method in ("swaps", "induction", "target"):
-        explainer = TExplainer(
-            model, frame[:300], categorical_method=method, training=(frame[:1000], y[:1000])
-        )
+        explained = model if method == "swaps" else Refitted(model, frame[:1000], y[:1000], method)
+        explainer = TExplainer(explained, frame[:300])
         size = np.abs(explainer(frame[1000:]).values)
         first = size[:, : len(informative)].min(axis=1) > size[:, len(informative) :].max(axis=1)
         assert first.mean() >= 0.95, method

@@ -249,24 +249,6 @@ def test_numbered_levels_keep_their_distances():
     np.testing.assert_allclose(explainer(frame)[:, "rooms"].values, 3.0)
 
 
-def test_conditional_frequencies_come_from_the_nearest_rows():
-    random = np.random.default_rng(0)
-    x = np.concatenate([random.normal(-5, 1, 40), random.normal(5, 1, 40)])
-    level = np.array(["a", "b"] * 20 + ["c", "d"] * 20)
-    background = pd.DataFrame({"x": x, "kind": level})
-    worth = {"a": 1.0, "b": 3.0, "c": 10.0, "d": 30.0}
-    model = lambda t: t["kind"].map(worth).to_numpy(dtype=float)  # noqa: E731
-    rows = pd.DataFrame({"x": [-5.0, 5.0], "kind": ["a", "d"]})
-    near = TExplainer(model, background, attribution="slope", category_neighbours=30)(rows)
-    share = [
-        (level[np.argsort(np.abs(x - at), kind="stable")[:30]] == own).mean()
-        for at, own in ((-5, "b"), (5, "c"))
-    ]
-    np.testing.assert_allclose(near[:, "kind"].values, [share[0] * (1 - 3), share[1] * (30 - 10)])
-    far = TExplainer(model, background, attribution="slope")(rows)
-    np.testing.assert_allclose(far[:, "kind"].values, [1 - 11, 30 - 11])
-
-
 # ---------------------------------------------------------------- unseen, absent and missing levels
 
 
@@ -313,16 +295,6 @@ def test_a_level_absent_from_the_background_is_compared_with_those_present():
         explanation = TExplainer(model, background, attribution=attribution)(row)
         assert explanation[0, "kind"].values == pytest.approx(8.0)
     assert explanation.categories["kind"].levels == ("a", "b")  # never swapped in where the data has none
-
-
-def test_levels_of_the_training_table_are_known_too():
-    frame = table(80)
-    explainer = TExplainer(additive, frame[frame["colour"] != "red"], training=(frame, None))
-    explanation = explainer(frame)
-    assert np.isfinite(explanation.values).all() and explanation.categories["colour"].levels == (
-        "blue",
-        "grey",
-    )
 
 
 def test_a_missing_level_is_a_level_of_its_own():

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from texplainer import TExplainer
-from texplainer.categories.refit import DELTA, PRIOR_ROWS, RefitWarning
+from texplainer.categories.refit import DELTA, PRIOR_ROWS, Refitted, RefitWarning
 from texplainer.errors import InputError
 
 COLOUR = {"blue": -1.0, "grey": 0.5, "red": 2.0}
@@ -49,11 +49,9 @@ def test_induction_refits_on_noisy_cells_brought_to_the_unit_interval():
     words = {
         "attribution": "gradient",
         "smoothing": 0,
-        "training": (frame, y),
-        "seed": 7,
         "scale": "probability",
     }
-    explainer = TExplainer(model, frame, categorical_method="induction", **words)
+    explainer = TExplainer(Refitted(model, frame, y, seed=7), frame, **words)
     levels = [sorted(COLOUR), ["p", "q"]]
     cells = np.hstack(
         [
@@ -78,7 +76,7 @@ def test_induction_refits_on_noisy_cells_brought_to_the_unit_interval():
 
 def test_target_cells_are_the_levels_shrunken_means():
     model, frame, y = classifier()
-    explainer = TExplainer(model, frame, categorical_method="target", training=(frame, y))
+    explainer = TExplainer(Refitted(model, frame, y, "target"), frame)
     group = explainer.predictor.schema.layout.groups[1]
     for code, level in enumerate(sorted(COLOUR)):
         mine = y[frame["colour"] == level]
@@ -90,7 +88,7 @@ def test_target_cells_are_the_levels_shrunken_means():
 def test_refits_are_repeatable_reported_and_rank_the_informative_first(method):
     model, frame, y = classifier()
     make = lambda seed: TExplainer(  # noqa: E731
-        model, frame, categorical_method=method, training=(frame, y), attribution="slope", seed=seed
+        Refitted(model, frame, y, method, seed), frame, attribution="slope"
     )
     explainer = make(0)
     explanation = explainer(frame[:50])
@@ -108,9 +106,7 @@ def test_induction_of_a_linear_model_agrees_with_swaps():
     frame, z = table()
     model = pipeline(LinearRegression()).fit(frame, z)
     swaps = TExplainer(model, frame, attribution="slope")(frame[:20])
-    induced = TExplainer(
-        model, frame, attribution="slope", categorical_method="induction", training=(frame, z)
-    )(frame[:20])
+    induced = TExplainer(Refitted(model, frame, z), frame, attribution="slope")(frame[:20])
     np.testing.assert_allclose(
         induced.values, swaps.values, atol=0.1
     )  # noisy cells dampen coefficients a bit
@@ -118,10 +114,8 @@ def test_induction_of_a_linear_model_agrees_with_swaps():
 
 def test_a_refit_far_from_the_original_warns():
     model, frame, y = classifier()
-    with pytest.warns(
-        RefitWarning, match=r"disagrees with the original by \d+\.\d% .*use categorical_method='swaps'"
-    ):
-        explainer = TExplainer(model, frame, categorical_method="induction", training=(frame, 1 - y))
+    with pytest.warns(RefitWarning, match=r"disagrees with the original by \d+\.\d% .*Pass the model itself"):
+        explainer = TExplainer(Refitted(model, frame, 1 - y), frame)
     assert explainer.refit is not None and explainer.refit.disagreement > 0.5
     assert explainer.refit.refitted > 0.8 > 0.5 > explainer.refit.original
 
@@ -130,9 +124,7 @@ def test_one_hot_arrays_are_induced_too():
     frame, z = table()
     wide = pd.get_dummies(frame, dtype=float)
     y = (z > 2).astype(int)
-    explainer = TExplainer(
-        LogisticRegression().fit(wide, y), wide, categorical_method="induction", training=(wide, y)
-    )
+    explainer = TExplainer(Refitted(LogisticRegression().fit(wide, y), wide, y), wide)
     assert explainer(wide[:5]).feature_names == ("x", "colour", "noise")
 
 
@@ -158,37 +150,26 @@ def test_native_categories_are_induced_too(library):
         model.fit(kinds, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RefitWarning)
-        explanation = TExplainer(model, kinds, categorical_method="induction", training=(kinds, y))(kinds[:5])
+        explanation = TExplainer(Refitted(model, kinds, y), kinds)(kinds[:5])
     assert np.isfinite(explanation.values).all() and explanation.values.shape == (5, 3)
 
 
 BAD = {
     "an unknown method": (
-        {"categorical_method": "embedding"},
-        "'embedding' is unknown; expected one of swaps",
+        {"method": "embedding"},
+        "'embedding' is unknown; expected one of induction, target",
     ),
-    "negative neighbours": ({"category_neighbours": -1}, "category_neighbours=-1 is negative"),
-    "no training data": (
-        {"categorical_method": "target"},
-        r"needs its training data; pass training=\(X, y\)",
-    ),
-    "too few targets": (
-        {"categorical_method": "induction", "training": (table()[0], [1])},
-        "400 rows and 1 labels",
-    ),
-    "a function": (
-        {"categorical_method": "induction", "training": table()},
-        "a function cannot be cloned and refitted",
-    ),
+    "too few labels": ({"y": [1]}, "400 rows and y 1 labels"),
+    "a function": ({}, "a function cannot be cloned and refitted"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_refitted_says_so(name):
-    frame, _ = table()
-    words, message = BAD[name]
+def test_what_cannot_be_refitted_is_refused(name):
+    frame, y = table()
+    given, message = BAD[name]
     with pytest.raises(InputError, match=message):
-        TExplainer(lambda t: t["x"].to_numpy(), frame, **words)
+        TExplainer(Refitted(lambda t: t["x"].to_numpy(), **{"X": frame, "y": y, **given}), frame)
 
 
 def test_missing_cells_are_imputed_for_the_clone():
@@ -197,6 +178,6 @@ def test_missing_cells_are_imputed_for_the_clone():
     holed = frame.copy()
     holed.loc[:20, "x"] = np.nan
     model = make_pipeline(encode, LogisticRegression()).fit(holed, y)
-    explainer = TExplainer(model, holed, categorical_method="induction", training=(holed, y))
+    explainer = TExplainer(Refitted(model, holed, y), holed)
     assert explainer.refit is not None and explainer.refit.disagreement < 0.1
     assert np.isfinite(explainer(holed[:5]).values).all()

@@ -159,7 +159,7 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
 
 def test_the_choices_are_those_of_the_tables() -> None:
     from texplainer.attributions.table import ATTRIBUTIONS
-    from texplainer.gradients.engine import ENGINES
+    from texplainer.gradients.choose import ENGINES
     from texplainer.models.predictor import SCALES
 
     command = group.get_command(click.Context(group), "explain")

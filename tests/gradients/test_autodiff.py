@@ -9,7 +9,8 @@ import pytest
 
 from texplainer.attributions import pairs
 from texplainer.gradients import autodiff, smoothing
-from texplainer.gradients.engine import BATCH, Settings, Unsupported, choose
+from texplainer.gradients.choose import choose
+from texplainer.gradients.engine import BATCH, Settings, Unsupported
 from texplainer.gradients.finite_difference import stencil
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames

@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 from texplainer import TExplainer
 from texplainer.errors import InputError
-from texplainer.gradients.engine import ENGINES, Settings, choose
+from texplainer.gradients.choose import ENGINES, choose
+from texplainer.gradients.engine import Settings
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 

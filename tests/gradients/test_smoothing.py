@@ -14,7 +14,8 @@ from texplainer import TExplainer
 from texplainer.background.sd import robust_sd
 from texplainer.errors import InputError
 from texplainer.gradients import smoothing
-from texplainer.gradients.engine import Engine, Gradient, Settings, choose
+from texplainer.gradients.choose import choose
+from texplainer.gradients.engine import Engine, Gradient, Settings
 from texplainer.gradients.width import WIDTHS
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames

@@ -256,7 +256,6 @@ VALUES: dict[str, list[Any]] = {
     "smoothing": ["auto", 0, 0.1, 5.0, -1.0, np.nan, np.inf, "x", None],
     "attribution": ["auto", "slope", "shapley", "variation", "gradient", "scaled", "", None],
     "categorical": [None, [], ["x0"], ["nope"], {"g": ["x0", "x1"]}, {"x0": "ordinal"}, 3, "x0", [99]],
-    "category_neighbours": [0, 3, -1, 10**6],
     "bounds": ["background", None, (0.0, 1.0), (1.0, 0.0), (np.nan, 1.0), "x", (1,), 3],
     "batch_rows": [1, 2, 100, 0, -5],
     "feature_names": [None, ["x0", "x1", "x2"], ["a"], ["a", "a", "a"], []],

@@ -7,7 +7,7 @@ import pytest
 
 import texplainer as tx
 from texplainer.errors import InputError
-from texplainer.gradients.engine import ENGINES
+from texplainer.gradients.choose import ENGINES
 
 FILE = '''
 import numpy as np

@@ -19,15 +19,11 @@ WRONG = [
     ("batch_rows", 1.5, "a whole number of at least 1"),
     ("batch_rows", 0, "a whole number of at least 1"),
     ("batch_rows", "many", "a whole number of at least 1"),
-    ("category_neighbours", 1.5, "a whole number of rows"),
     ("feature_names", 5, "one name per column"),
     ("feature_names", "abc", "one name per column"),
     ("feature_names", [], "one name per column"),
-    ("training", 5, r"\(X, y\)"),
     ("validation", 5, r"\(X, y\)"),
     ("bounds", (np.nan, np.nan), "limits that are numbers"),
-    ("seed", "a", "a whole number"),
-    ("seed", -1, "at least 0"),
     ("step", True, "a number"),
     ("batch_rows", 0, "at least 1"),
     ("validation", (1, 2), r"\(X, y\)"),
@@ -41,11 +37,11 @@ def test_wrong_arguments_are_refused_in_words(name, value, expected):
 
 
 def test_long_values_are_named_by_their_type():
-    with pytest.raises(InputError, match=r"^training=a ndarray is no value for it; expected \(X, y\)"):
-        tx.TExplainer(MODEL, X, training=X)
+    with pytest.raises(InputError, match=r"^validation=a ndarray is no value for it; expected \(X, y\)"):
+        tx.TExplainer(MODEL, X, validation=X)
 
 
-@pytest.mark.parametrize("name", ["training", "validation"])
+@pytest.mark.parametrize("name", ["validation"])
 def test_labels_of_other_rows_are_refused_by_every_engine(name):
     with pytest.raises(InputError, match=f"{name} has 50 rows and 3 labels; expected as many"):
         tx.TExplainer(MODEL, X, **{name: (X, [0, 1, 1])})

@@ -69,7 +69,7 @@ def way_of_shares(engine: Engine) -> str:
 
 
 def _has_pairs(engine: Engine) -> bool:
-    return engine.exact and engine.name != "tree"
+    return engine.exact and not engine.averages
 
 
 def _find(context: ExplainContext) -> tuple[Find, int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,31 +20,15 @@ from texplainer.categories import refit as induction
 from texplainer.categories import swaps
 from texplainer.categories.detect import features_of
 from texplainer.categories.swaps import Feature, Swap, swap_of
-from texplainer.errors import InputError
 from texplainer.explanation.axes import CATEGORY
 from texplainer.explanation.parts import CategoryEffects
-from texplainer.gradients import engine as gradients
-from texplainer.gradients.choose import choose_engine, folded_engine
+from texplainer.gradients.choose import choose, choose_engine, folded_engine
 from texplainer.gradients.engine import Engine, Settings
 from texplainer.models.predictor import Predictor
-from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
-METHODS = ("swaps", "induction", "target")
 #: rows, f(rows) -> for every feature (rows, levels, outputs): f with the level - f
 Effects = Callable[[Array, Array], list[Array]]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the user asked for: the method, the frequencies, and what a refit needs."""
-
-    method: str = "swaps"
-    neighbours: int = 0
-    training: tuple[Any, Any] | None = None
-    output: Any = None
-    scale: str = "auto"
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,49 +71,23 @@ class Categories:
         }
 
 
-def differentiable_model(
-    predictor: Predictor, schema: Schema, plan: Plan
-) -> tuple[Predictor, induction.Refit | None]:
-    """Give the model whose derivatives are taken: the user's own, or a refitted clone and its report."""
-    if plan.method not in METHODS:
-        raise InputError(
-            f"categorical_method={plan.method!r} is unknown; expected one of {', '.join(METHODS)}."
-        )
-    if plan.neighbours < 0:
-        raise InputError(
-            f"category_neighbours={plan.neighbours} is negative; expected 0 or a number of rows."
-        )
-    if plan.method == "swaps" or not schema.levels:
-        return predictor, None
-    return induction.refit(
-        predictor,
-        schema,
-        plan.training,
-        method=plan.method,
-        output=plan.output,
-        scale=plan.scale,
-        seed=plan.seed,
-    )
-
-
 def build(
     predictor: Predictor,
     background: Background,
     names: Sequence[str],
     engine: str,
     settings: Settings,
-    plan: Plan,
+    refitted: bool = False,
 ) -> tuple[Engine, Categories]:
     """Choose the engine for the numeric features and the way of the categorical ones.
 
-    `names` are the user's; the model may have been fitted under others.
+    `names` are the user's; the model may have been fitted under others. The categories of a `refitted` model
+    are taken from its derivatives, those of any other model from its predictions.
     """
     schema, rows = predictor.schema, background.rows
     features = features_of(schema, rows, names)
     weigh = partial(swaps.marginal, features)
-    if plan.neighbours:
-        weigh = partial(swaps.conditional, features, rows, background.sigma, plan.neighbours)
-    if plan.method == "swaps" or not features or schema.inner is None or schema.layout is None:
+    if not refitted or not features or schema.inner is None or schema.layout is None:
         floor = 8 * predictor.unit * background.output_sd
         effects = partial(swaps.swap_effects, predictor, features, floor)
         cost = sum(len(f.codes) for f in features)
@@ -139,18 +96,18 @@ def build(
     bounds = None if settings.bounds is None else data_bounds(schema.wide(rows))
     settings = replace(settings, bounds=bounds, validation=None)
     wide = replace(predictor, schema=schema.inner)
-    whole = gradients.choose(wide, schema.wide(rows), engine, settings)
+    whole = choose(wide, schema.wide(rows), engine, settings)
     effects = partial(induction.linear_effects, whole, schema.layout, features)
     return folded_engine(whole, schema), Categories(features, effects, weigh, 2 * schema.inner.width)
 
 
-def category_words(why: Mapping[str, str], method: str, refit: induction.Refit | None) -> str:
+def category_words(why: Mapping[str, str], refit: induction.RefitReport | None) -> str:
     """A line for the explainer's repr, "" without categorical features."""
     if not why:
         return ""
     by_reason = {reason: [n for n, r in why.items() if r == reason] for reason in dict.fromkeys(why.values())}
     found = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
-    line = f"  categorical  {found}; by {method}\n"
+    line = f"  categorical  {found}{f'; by {refit.method}' if refit else ''}\n"
     if refit is not None:
         line += (
             f"               the refitted model disagrees by {refit.disagreement:.1%} on the training rows, "

@@ -40,7 +40,54 @@ class RefitWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Refit:
+class Refitted:
+    """A model whose clone, refitted on continuous categories, is to be explained in its place.
+
+    Give it to `TExplainer` as the model. Categorical features then have derivatives, as in the paper. The
+    explanation is of the clone; `explainer.refit` reports how far it disagrees with the original.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator with `get_params` and `fit`.
+    X, y
+        The training data.
+    method
+        "induction" (the paper: one-hot columns with uniform noise) or "target" (target encoding).
+    seed
+        Of the noise of "induction".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> import texplainer as tx
+    >>> X = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0] * 25, "kind": ["a", "b", "b", "a"] * 25})
+    >>> y = X["size"] + (X["kind"] == "b")
+    >>> encode = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    >>> model = make_pipeline(encode, LinearRegression()).fit(X, y)
+    >>> explainer = tx.TExplainer(tx.Refitted(model, X, y), X)
+    >>> explainer.refit.method
+    'induction'
+    """
+
+    model: Any
+    X: Any
+    y: Any
+    method: str = "induction"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the method."""
+        if self.method not in PATTERNS:
+            raise InputError(f"method={self.method!r} is unknown; expected one of {', '.join(PATTERNS)}.")
+
+
+@dataclass(frozen=True)
+class RefitReport:
     """How the refitted model compares with the original on the training rows.
 
     `disagreement` is the share of rows given another class, for a regressor the root mean square
@@ -57,25 +104,13 @@ class Refit:
 
 
 def refit(
-    predictor: Predictor,
-    schema: Schema,
-    training: tuple[Any, Any] | None,
-    *,
-    method: str,
-    output: Any,
-    scale: str,
-    seed: int,
-    delta: float = DELTA,
-) -> tuple[Predictor, Refit]:
+    predictor: Predictor, schema: Schema, request: Refitted, *, output: Any, scale: str, delta: float = DELTA
+) -> tuple[Predictor, RefitReport]:
     """Fit a clone of the model on continuous categories; give it as a Predictor of the same codes."""
-    if training is None:
-        raise InputError(
-            f"categorical_method={method!r} refits the model and needs its training data; "
-            "pass training=(X, y), or categorical_method='swaps', which does not."
-        )
-    rows, y = schema.read(training[0]), np.asarray(training[1])
+    method, seed = request.method, request.seed
+    rows, y = schema.read(request.X), np.asarray(request.y)
     if len(rows) != len(y):
-        raise InputError(f"training has {len(rows)} rows and {len(y)} targets; expected as many of each.")
+        raise InputError(f"X has {len(rows)} rows and y {len(y)} labels; expected as many of each.")
     wide, layout = PATTERNS[method](schema, rows, y)
     continuous = layout.to_cells(rows)  # (rows, wide columns)
     if method == "induction":
@@ -91,9 +126,9 @@ def refit(
     report = replace(_compare(predictor, clone, rows, y), method=method, seed=seed, delta=delta)
     if report.disagreement > DISAGREEMENT:
         warnings.warn(
-            f"the model refitted for categorical_method={method!r} disagrees with the original by "
+            f"the model refitted by {method!r} disagrees with the original by "
             f"{report.disagreement:.1%} on the training rows (more than {DISAGREEMENT:.0%}): the explanation "
-            "is of another model. Lower the perturbation, or use categorical_method='swaps'.",
+            "is of another model. Pass the model itself to explain it without refitting.",
             RefitWarning,
             stacklevel=4,
         )
@@ -175,7 +210,7 @@ def _fitted(predictor: Predictor, continuous: Array, y: np.ndarray) -> Any:
     except (TypeError, RuntimeError) as error:
         raise InputError(
             f"a {type(predictor.model).__name__} cannot be cloned and refitted ({error}); expected an "
-            "estimator with get_params and fit. Use categorical_method='swaps', which needs no refitting."
+            "estimator with get_params and fit. Pass the model itself to explain it without refitting."
         ) from None
     holes = [SimpleImputer()] if np.isnan(continuous).any() else []
     return make_pipeline(*holes, MinMaxScaler(), fresh).fit(continuous, y)
@@ -188,13 +223,13 @@ def _after_encoding(predictor: Predictor) -> Any:
     return library_of(model).without_encoder(model) if own.levels else model
 
 
-def _compare(original: Predictor, refitted: Predictor, rows: Array, y: np.ndarray) -> Refit:
+def _compare(original: Predictor, refitted: Predictor, rows: Array, y: np.ndarray) -> RefitReport:
     f, g = original.everything(rows), refitted.everything(rows)
     if original.task == "classification":
         labels = np.unique(y)
         score = [float(np.mean(labels[p.argmax(axis=1)] == y)) for p in (f, g)]
-        return Refit("", float(np.mean(f.argmax(axis=1) != g.argmax(axis=1))), *score, seed=0)
+        return RefitReport("", float(np.mean(f.argmax(axis=1) != g.argmax(axis=1))), *score, seed=0)
     sd = max(float(f.std()), 1e-300)
     targets = y.reshape(len(y), -1)
     score = [float(1 - np.mean((p - targets) ** 2) / max(float(targets.var()), 1e-300)) for p in (f, g)]
-    return Refit("", float(np.sqrt(np.mean((f - g) ** 2)) / sd), *score, seed=0)
+    return RefitReport("", float(np.sqrt(np.mean((f - g) ** 2)) / sd), *score, seed=0)

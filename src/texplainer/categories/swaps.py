@@ -145,30 +145,3 @@ def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap
 def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:
     """Weigh levels by their frequencies in the whole background."""
     return [np.broadcast_to(f.frequencies, (len(rows), len(f.codes))) for f in features]
-
-
-def conditional(
-    features: Sequence[Feature], background: Array, sigma: Array, count: int, rows: Array
-) -> list[Array]:
-    """Weigh levels by their frequencies among the `count` background rows nearest in the other features.
-
-    A numeric feature counts in units of its SD, a category as 1 where it differs.
-    """
-    coded = {f.column for f in features}
-    parts = {
-        j: _apart(rows[:, j], background[:, j], None if j in coded else sigma[j]) for j in range(len(sigma))
-    }
-    total = np.sum(list(parts.values()), axis=0)  # (rows, background rows)
-    out = []
-    for f in features:
-        nearest = np.argsort(total - parts[f.column], axis=1, kind="stable")[:, :count]
-        out.append(f.own_level(background)[nearest].mean(axis=1))
-    return out
-
-
-def _apart(x: Array, b: Array, sigma: float | None) -> Array:
-    """Squared distances (rows, background rows) in one column; a missing cell is 1 from any other."""
-    gap = x[:, None] - b
-    squared = (gap != 0).astype(float) if sigma is None else (gap / sigma) ** 2
-    both = np.isnan(x)[:, None] & np.isnan(b)
-    return np.where(both, 0.0, np.where(np.isnan(gap), 1.0, squared))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from texplainer.attributions.table import ATTRIBUTIONS
-from texplainer.gradients.engine import ENGINES
+from texplainer.gradients.choose import ENGINES
 
 
 class Number(click.ParamType):
@@ -97,12 +97,6 @@ _EXPLAINER = (
         callback=_categorical,
         help="NAME of a column with categories, or NAME=COLUMN,COLUMN for one-hot columns; may be repeated.",
     ),
-    click.option(
-        "--category-neighbours",
-        type=click.IntRange(0),
-        default=0,
-        help="Weigh levels by the rows nearest to x instead of all.",
-    ),
     click.option("--bounds", default="background", callback=_bounds, help="background, none or LOW,HIGH."),
     click.option("--batch-rows", type=click.IntRange(1), default=None, help="Most rows a call of the model."),
 )
@@ -153,7 +147,6 @@ def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
         "output": None,
         "categorical": None,
         "batch_rows": None,
-        "category_neighbours": 0,
     }
     return {
         name: value

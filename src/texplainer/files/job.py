@@ -30,9 +30,6 @@ OPTIONS = (
     "smoothing",
     "attribution",
     "categorical",
-    "categorical_method",
-    "category_neighbours",
-    "seed",
     "bounds",
     "batch_rows",
 )

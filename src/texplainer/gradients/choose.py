@@ -1,21 +1,33 @@
-"""The engine of an explainer, whatever its columns are.
+"""The one place where an engine is chosen.
 
-Engines differentiate numbers. Here columns of categories are kept still, and a table whose one-hot columns
-are folded into one is shown to the engine as the model sees it.
+Engines are tried in the order of `ENGINES`, exact ones first; finite differences fit every model. An engine
+differentiates numbers: categorical columns get no gradient, and a table whose one-hot columns were folded
+into one is unfolded for it, as the model sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 
-from texplainer.gradients.engine import Engine, Gradient, Settings, choose
+from texplainer.errors import InputError, Unsupported
+from texplainer.gradients.engine import Engine, Gradient, Settings
+from texplainer.gradients.smoothing import smooth
 from texplainer.models.predictor import Predictor
 from texplainer.tables.onehot import ColumnGroup
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
+
+#: engine name -> its module, cheapest exact one first
+ENGINES = {
+    "closed-form": "closed_form.engine",
+    "autodiff": "autodiff",
+    "tree": "trees.engine",
+    "finite-difference": "finite_difference.stencil",
+}
 
 
 def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Settings) -> Engine:
@@ -99,3 +111,40 @@ def _mark_onehot_categorical(inner: Schema, groups: Iterable[ColumnGroup]) -> Sc
     """Mark one-hot columns as categories of their own, with the codes 0 and 1 they already hold."""
     cells = {c: (0.0, 1.0) for group in groups for c in group.columns}
     return replace(inner, levels={**cells, **inner.levels})
+
+
+def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:
+    """Build the engine asked for, or the first one that fits."""
+    if engine != "auto" and engine not in ENGINES:
+        raise InputError(f"engine={engine!r} is unknown; expected 'auto' or one of {', '.join(ENGINES)}.")
+    if engine != "auto":
+        try:
+            built = _build(engine, predictor, background, settings)
+        except Unsupported as reason:
+            raise InputError(
+                f"engine={engine!r} cannot explain this {type(predictor.model).__name__}: {reason} "
+                "Use engine='auto' to take one that can."
+            ) from None
+        return replace(built, why=f"asked for; {built.why}")
+    if settings.step != "auto":
+        return _build(
+            "finite-difference", predictor, background, settings
+        )  # a step is a wish for differences
+    refusals = []
+    for name in ENGINES:
+        try:
+            built = _build(name, predictor, background, settings)
+        except Unsupported as reason:
+            refusals.append(f"{name}: {reason}")
+        else:
+            # why no exact engine is at work is worth a word; why another exact one is not, is not
+            return built if built.exact else replace(built, why="; ".join([built.why, *refusals]))
+    raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
+
+
+def _build(name: str, predictor: Predictor, background: Array, settings: Settings) -> Engine:
+    try:
+        module = import_module(f"texplainer.gradients.{ENGINES[name]}")
+    except ModuleNotFoundError as error:  # an extra is not installed
+        raise Unsupported(f"needs the package {error.name!r}, which is not installed.") from error
+    return smooth(module.build(predictor, background, settings), predictor, background, settings)

@@ -1,21 +1,18 @@
-"""The gradient of the explained function, by the cheapest engine that fits the model.
+"""What an engine is: a function from rows to gradients, with what it can do besides.
 
-Every engine is one module with `build(predictor, background, settings) -> Engine`; it raises
-`Unsupported` with a plain reason when it does not fit. `choose` tries them in the order of
-`ENGINES`, exact ones first; finite differences fit everything.
+Every engine is one module with `build(predictor, background, settings) -> Engine`. It raises `Unsupported`
+with a plain reason when it does not fit the model. `choose` lists the engines and picks one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from importlib import import_module
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from texplainer.errors import InputError, Unsupported
-from texplainer.models.predictor import BATCH_ROWS, Predictor
+from texplainer.models.predictor import BATCH_ROWS
 from texplainer.types import Array
 
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
@@ -24,14 +21,6 @@ MOVE = 0.05  # in SDs: a row measured a little differently
 #: Points given to an engine at a time, where many belong to one row: 48 in an average, 64 in shares. Blocks
 #: of rows and of points are whole parts of it, so that none is filled up in vain, up to 500 columns.
 BATCH = 4032
-
-#: engine name -> its module, cheapest exact one first
-ENGINES = {
-    "closed-form": "closed_form.engine",
-    "autodiff": "autodiff",
-    "tree": "trees.engine",
-    "finite-difference": "finite_difference.stencil",
-}
 
 
 @dataclass(frozen=True)
@@ -79,6 +68,7 @@ class Engine:
     why: str
     gradient: Callable[[Any], Gradient]
     exact: bool = True
+    averages: bool = False  # whether its gradient is an average over the neighbourhood already
     width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's SD
     narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
     point: Engine | None = None
@@ -105,42 +95,3 @@ class Settings:
     batch_rows: int = BATCH_ROWS
     validation: tuple[Any, Any] | None = None
     average: bool = True  # whether smoothing="auto" may average; only where the gradient is what is shown
-
-
-def choose(predictor: Predictor, background: Array, engine: str, settings: Settings) -> Engine:
-    """Build the engine asked for, or the first one that fits."""
-    if engine != "auto" and engine not in ENGINES:
-        raise InputError(f"engine={engine!r} is unknown; expected 'auto' or one of {', '.join(ENGINES)}.")
-    if engine != "auto":
-        try:
-            built = _build(engine, predictor, background, settings)
-        except Unsupported as reason:
-            raise InputError(
-                f"engine={engine!r} cannot explain this {type(predictor.model).__name__}: {reason} "
-                "Use engine='auto' to take one that can."
-            ) from None
-        return replace(built, why=f"asked for; {built.why}")
-    if settings.step != "auto":
-        return _build(
-            "finite-difference", predictor, background, settings
-        )  # a step is a wish for differences
-    refusals = []
-    for name in ENGINES:
-        try:
-            built = _build(name, predictor, background, settings)
-        except Unsupported as reason:
-            refusals.append(f"{name}: {reason}")
-        else:
-            # why no exact engine is at work is worth a word; why another exact one is not, is not
-            return built if built.exact else replace(built, why="; ".join([built.why, *refusals]))
-    raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
-
-
-def _build(name: str, predictor: Predictor, background: Array, settings: Settings) -> Engine:
-    try:
-        module = import_module(f"texplainer.gradients.{ENGINES[name]}")
-    except ModuleNotFoundError as error:  # an extra is not installed
-        raise Unsupported(f"needs the package {error.name!r}, which is not installed.") from error
-    from texplainer.gradients.smoothing import smooth
-
-    return smooth(module.build(predictor, background, settings), predictor, background, settings)

@@ -53,7 +53,7 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
         )
     asked = width is not None or settings.average
     movable = predictor.schema.numeric.any()
-    if engine.name == "tree" or width == 0.0 or settings.step != "auto" or not asked or not movable:
+    if engine.averages or width == 0.0 or settings.step != "auto" or not asked or not movable:
         return engine
     sigma = robust_sd(background)
     varies = varying_columns(background)

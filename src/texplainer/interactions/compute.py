@@ -67,7 +67,7 @@ def _numeric(context: ExplainContext) -> SecondOrder:
     engine, predictor, sigma = context.engine, context.predictor, context.background.sigma
     if not engine.exact:
         return designed(predictor, sigma, engine.width, context.bounds, context.rows)
-    if engine.name == "tree" or not engine.width:
+    if engine.averages or not engine.width:
         return slope_differences(engine, predictor, sigma, context.rows)
     return fitted(engine, predictor, sigma, context.bounds, context.rows)
 

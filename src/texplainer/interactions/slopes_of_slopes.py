@@ -79,7 +79,7 @@ def slope_differences(engine: Engine, predictor: Predictor, sigma: Array, rows: 
     """Centred differences of the engine's slopes with a small step."""
     outputs = len(predictor.outputs)
     together = max(1, CELLS // (2 * len(sigma) ** 2 * outputs))
-    step = KNOTS if engine.name == "tree" else predictor.unit ** (1 / 3)
+    step = KNOTS if engine.averages else predictor.unit ** (1 / 3)
     chunks = [rows[first : first + together] for first in range(0, len(rows), together)]
     return joined_blocks([_differences(engine, predictor, sigma, step, chunk) for chunk in chunks or [rows]])
 

@@ -8,10 +8,10 @@ an effect says how much hangs on it, without a sign. Like is compared with like.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from texplainer import TExplainer
+from texplainer import Refitted, TExplainer
 from texplainer.errors import InputError, Unsupported
 from texplainer.explainers import EXPLAINERS, Skipped
 from texplainer.gradients.finite_difference.paper import Algorithm1
@@ -81,8 +81,8 @@ class Setting:
         """Build the authors' set-up with the paper's induction of categories."""
         if not self.groups or self.training is None:
             raise Unsupported("the table has no one-hot groups, or its training part is not at hand.")
-        return self.algorithm_1(
-            categorical=dict(self.groups), categorical_method="induction", training=self.training
+        return replace(self, model=Refitted(self.model, *self.training)).algorithm_1(
+            categorical=dict(self.groups)
         )
 
 

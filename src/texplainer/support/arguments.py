@@ -60,12 +60,9 @@ Check = tuple[Callable[[Any], bool], str]
 #: argument -> whether a value will do, and what is expected
 CHECKS: dict[str, Check] = {
     "batch_rows": (_positive, "a whole number of at least 1"),
-    "category_neighbours": (_whole, "0 or a whole number of rows"),
-    "seed": (lambda v: _whole(v) and v >= 0, "a whole number of at least 0"),
     "step": (lambda v: not isinstance(v, bool), "'auto', 'paper' or a number"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
     "feature_names": (_names, "a list with one name per column"),
-    "training": (_pair, "(X, y), the table and the targets the model was fitted on"),
     "validation": (_pair, "(X, y), rows and labels the model has not seen"),
     "output": (lambda v: not isinstance(v, (list, tuple)) or len(v) > 0, "at least one output, or None"),
     "bounds": (_known_bounds, "limits that are numbers; use -inf and inf where there is none"),
@@ -94,7 +91,7 @@ def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = 
             shown = repr(arguments[name])
             shown = describe(arguments[name]) if len(shown) > LONGEST else shown
             raise InputError(f"{name}={shown} is no value for it; expected {expected}.")
-    for name in ("training", "validation"):
+    for name in ("validation",):
         rows, labels = map(_length, arguments.get(name) or (None, None))
         if rows is not None and labels is not None and rows != labels:
             raise InputError(

@@ -29,9 +29,10 @@ from sklearn.preprocessing import (
 )
 
 from texplainer.errors import InputError
+from texplainer.gradients.choose import choose
 from texplainer.gradients.closed_form import engine as closed_form
 from texplainer.gradients.closed_form.models import MODELS
-from texplainer.gradients.engine import Settings, Unsupported, choose
+from texplainer.gradients.engine import Settings, Unsupported
 from texplainer.gradients.finite_difference import stencil
 from texplainer.models import predictor as prediction
 from texplainer.models.perceptron import ACTIVATIONS

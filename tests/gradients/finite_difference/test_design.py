@@ -10,7 +10,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.neural_network import MLPRegressor
 
 from texplainer.background.sd import robust_sd
-from texplainer.gradients.engine import Settings, choose
+from texplainer.gradients.choose import choose
+from texplainer.gradients.engine import Settings
 from texplainer.gradients.finite_difference import design
 from texplainer.gradients.points import Blocks
 from texplainer.models import predictor as prediction

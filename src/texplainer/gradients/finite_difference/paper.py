@@ -58,7 +58,7 @@ def paper(predictor: Predictor, background: Array, settings: Settings) -> tuple[
     gradient = partial(_bisect, predictor, settings.bounds if constants.capped else None, h_min, constants)
     why = f"Algorithm 1 of the paper, h in [{h_min:.3g}, {constants.h_max:g}]"
     if predictor.schema.levels:
-        why += "; its way with categories is categorical_method='induction' with training=(X, y)"
+        why += "; the paper's method for categories is tx.Refitted(model, X, y)"
     return gradient, why
 
 

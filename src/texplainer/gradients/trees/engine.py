@@ -48,6 +48,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         "tree",
         f"the trees averaged over {c:g} standard deviations ({why}), differentiated exactly",
         partial(smoothed_gradient, cache(explained.at), c),
+        averages=True,
         width=c,
         lines=partial(_lines, explained) if explained.diagonal else None,
         replaced=_replaced(explained),
