@@ -25,6 +25,7 @@ from texplainer.categories.refit import RefitReport, Refitted, refit
 from texplainer.errors import ModelError, UndefinedRowsWarning
 from texplainer.explanation.blocks import RowArrays, of_predicted_class
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.fields import blanks
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import Live
 from texplainer.gradients import engine as gradients
@@ -263,7 +264,8 @@ class TExplainer:
         engine, categories = self._parts_of(name)
         names = ("predicted",) if self.predictor.predicted else self.predictor.output_names
         if not filled.arrays:
-            filled.put(np.arange(0), self._nothing(len(names)))
+            own = ["predicted_class"] if self.predictor.predicted else []
+            filled.arrays = blanks(len(rows), self.schema.width, len(names), own)
         arrays = filled.arrays
         for i, reason in refused.items():
             arrays["reason"][i] = str(reason)
@@ -287,18 +289,6 @@ class TExplainer:
             categories=categories.results(effects),
             units=self._units(ATTRIBUTIONS[name]),
         )
-
-    def _nothing(self, outputs: int) -> dict[str, np.ndarray]:
-        """The arrays of no rows, for a table none of whose rows can be explained."""
-        values = np.empty((0, self.schema.width, outputs))
-        return {
-            "values": values,
-            "gradient": values.copy(),
-            "predictions": values[:, 0],
-            "stability": np.empty(0, dtype="<U9"),
-            "reason": np.empty(0, dtype=object),
-            "predicted_class": np.empty(0, dtype=int),
-        }
 
     def _units(self, spec: Attribution) -> tuple[str, ...]:
         schema = self.predictor.schema

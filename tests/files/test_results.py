@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from texplainer import Explanation
 from texplainer.errors import InputError
+from texplainer.explanation import fields
 from texplainer.explanation.explanation import CategoryEffects
 from texplainer.files import results
 from texplainer.support import hashing
@@ -79,7 +80,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, suffix: str, mixed: bool, outpu
     saved = explanation(mixed=mixed, outputs=outputs)
     saved.save(tmp_path / f"result{suffix}")
     loaded = Explanation.load(tmp_path / f"result{suffix}")
-    short = [n for n in saved.arrays if n in results.SHORT] + ["base_values"]
+    short = [n for n in saved.arrays if n in fields.held(saved.arrays, "short")]
     assert_same(loaded, saved, None if suffix in FULL else short)
     assert loaded.values.shape == saved.values.shape
     for word in ("feature_names", "output_names", "scale", "attribution", "engine", "dropped"):
@@ -125,7 +126,9 @@ def assert_equal_parts(loaded: Any, saved: Any, suffix: str) -> None:
         assert loaded.dtype == saved.dtype and loaded.shape == saved.shape
         assert hashing.canonical_bytes(loaded) == hashing.canonical_bytes(saved)
     elif isinstance(saved, dict):
-        left_out = set(saved) - set(results.SHORT) if suffix in SHORT and "values" in saved else set()
+        left_out = (
+            set(saved) - set(fields.held(saved, "short")) if suffix in SHORT and "values" in saved else set()
+        )
         assert {*loaded} - left_out == {*saved} - left_out
         for name in {*saved} - left_out:
             assert_equal_parts(loaded[name], saved[name], suffix)
@@ -135,7 +138,7 @@ def assert_equal_parts(loaded: Any, saved: Any, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", FULL + SHORT)
 def test_every_array_of_an_explainer_survives(tmp_path: Path, suffix: str) -> None:
-    """Whatever arrays the attributions and engines make; short formats hold those of `results.SHORT`."""
+    """Whatever arrays the attributions and engines make; short formats hold those of `fields.FIELDS`."""
     import texplainer as tx
 
     X = np.random.default_rng(0).normal(size=(60, 3))

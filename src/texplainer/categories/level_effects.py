@@ -20,7 +20,7 @@ from texplainer.categories import refit as induction
 from texplainer.categories import swaps
 from texplainer.categories.detect import features_of
 from texplainer.categories.swaps import Feature, Swap, swap_of
-from texplainer.explanation.axes import CATEGORY
+from texplainer.explanation.fields import CATEGORY
 from texplainer.explanation.parts import CategoryEffects
 from texplainer.gradients.choose import choose, choose_engine, folded_engine
 from texplainer.gradients.engine import Engine, Settings

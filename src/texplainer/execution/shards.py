@@ -15,24 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.explanation import fields
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import columns
-
-#: the arrays of an Explanation that are kept; its gradient, steps and data are not
-KEPT = (
-    "predictions",
-    "predicted_class",
-    "values",
-    "error",
-    "taylor_residual",
-    "completeness",
-    "relative_change",
-    "evaluations",
-    "stability",
-    "reason",
-    "base_values",  # of each row's own class; else one for all, in the manifest
-)
-TEXT = ("stability", "reason")
 
 
 @dataclass(frozen=True)
@@ -58,12 +43,8 @@ class ShardColumns:
 
     def blank(self, rows: int, reason: str) -> dict[str, np.ndarray]:
         """Results of rows that could not be explained."""
-        out: dict[str, np.ndarray] = {}
-        for name, array in self.like.items():
-            fill: Any = np.nan if array.dtype.kind == "f" else 0
-            fill = {"stability": "undefined", "reason": reason}.get(name, fill)
-            out[name] = np.full((rows, *array.shape[1:]), fill, dtype=object if name in TEXT else array.dtype)
-        return out
+        out = {name: fields.blank_like(name, array, rows) for name, array in self.like.items()}
+        return {**out, "reason": np.full(rows, reason, dtype=object)}
 
     def table(self, start: int, blocks: Sequence[Mapping[str, np.ndarray]]) -> Any:
         """The results of consecutive blocks as one Arrow table; `start` is the number of the first row."""
@@ -80,7 +61,7 @@ class ShardColumns:
 
 def stored_arrays(explanation: Explanation) -> dict[str, np.ndarray]:
     """The arrays of an explanation that go into a file."""
-    arrays = {name: explanation.arrays[name] for name in KEPT if name in explanation.arrays}
+    arrays = fields.held(explanation.arrays, "shard")
     if arrays["base_values"].ndim == 1:
         del arrays["base_values"]
     return arrays

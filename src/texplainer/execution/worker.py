@@ -26,6 +26,7 @@ from texplainer.execution import shards
 from texplainer.execution.plan import Shard
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.fields import is_text
 from texplainer.files.parquet_rows import ParquetRows, RowStream, digest_rows, encode_parquet
 from texplainer.files.paths import put_whole
 
@@ -121,7 +122,7 @@ def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
     rows = stream.read(shard.start, shard.stop)
     blocks = [explain_block(job, rows.slice(at, job.block)) for at in range(0, shard.rows, job.block)]
     table = job.layout.table(shard.start, blocks)
-    data = encode_parquet(table, job.metadata, shards.TEXT)
+    data = encode_parquet(table, job.metadata, [n for n in job.layout.like if is_text(n)])
     put_whole(Path(job.destination) / shard.file, data)
     return ShardRecord(
         shard.index,

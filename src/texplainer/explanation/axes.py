@@ -1,8 +1,4 @@
-"""The axes of an Explanation's arrays, and positions along them.
-
-All arrays are kept at full rank with their axes known by name (r: rows, f: features, o: outputs), so
-that slicing is one rule for all of them.
-"""
+"""Positions along the axes of an Explanation's arrays, by number and by name."""
 
 from __future__ import annotations
 
@@ -12,38 +8,6 @@ from typing import Any
 import numpy as np
 
 from texplainer.support.names import suggest
-
-#: the axes of every array of an Explanation; further diagnostics have rows first
-AXES = {
-    "values": "rfo",
-    "gradient": "rfo",
-    "error": "rfo",
-    "curvature": "rfo",
-    "hessian": "rffo",
-    "predictions": "ro",
-    "relative_change": "ro",
-    "taylor_residual": "ro",
-    "completeness": "ro",
-    "data": "rf",
-    "step": "rf",
-    "flags": "rf",
-    "segment": "rf",  # of images: the feature's number in the map of segments
-}
-
-
-CATEGORY = "category/"  # begins the name of a block's level effects, (rows, levels, outputs)
-
-
-def axes_of(name: str, array: np.ndarray) -> str:
-    """The axes of an array by its name; extras have rows first and axes of their own after.
-
-    Base values are one per output, or one per row too where each row has its own output.
-    """
-    if name == "base_values":
-        return "o" if array.ndim == 1 else "ro"
-    if name.startswith(CATEGORY):
-        return "r.o"
-    return AXES.get(name, "r" + "." * (array.ndim - 1))
 
 
 def position(key: Any, names: Sequence[str], size: int) -> Any:

@@ -2,18 +2,14 @@
 
 Arrays are made when the first block shows their shape; rows that never arrive stay NaN, "" or 0 and
 "undefined". Two names that hold the same array in a block (the attribution "gradient" is the gradient) share one
-array for all rows, and diagnostics that only bound or rank are kept in float32: memory counts per cell.
+array for all rows. Dtypes and fills are those of `fields`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from texplainer.explanation.axes import axes_of
-
-NARROW = ("step", "taylor_residual", "boundary")  # a bound must not underflow, so it stays wide
+from texplainer.explanation.fields import axes_of, blank_like
 
 
 class RowArrays:
@@ -32,15 +28,8 @@ class RowArrays:
                 self.arrays[name] = self.arrays[same]
                 continue
             if name not in self.arrays:
-                self.arrays[name] = self._blank(name, array)
+                self.arrays[name] = blank_like(name, array, self.rows)
             self.arrays[name][block] = array
-
-    def _blank(self, name: str, array: np.ndarray) -> np.ndarray:
-        fill: Any = np.nan if array.dtype.kind == "f" else "" if array.dtype.kind in "UO" else 0
-        dtype = np.float32 if name in NARROW else array.dtype
-        return np.full(
-            (self.rows, *array.shape[1:]), "undefined" if name == "stability" else fill, dtype=dtype
-        )
 
 
 def of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """The frozen result: attributions, what they were computed from, and how far to trust them.
 
-All arrays are kept at full rank with their axes known by name (`axes`), so that slicing is one rule for
+All arrays are kept at full rank with their axes known by name (`fields`), so that slicing is one rule for
 all of them. An axis indexed by a single number or name disappears from view, as in numpy.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 from texplainer.errors import InputError
 from texplainer.explanation import cohorts as parts_of_rows
 from texplainer.explanation import pixels, views
-from texplainer.explanation.axes import axes_of, names_left, position, take
+from texplainer.explanation.axes import names_left, position, take
+from texplainer.explanation.fields import FIELDS, axes_of
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import CategoryEffects, Diagnostics, Live
 
@@ -137,11 +138,7 @@ class Explanation:
     @property
     def diagnostics(self) -> Diagnostics:
         """How far to trust each row."""
-        names = [
-            n
-            for n in self.arrays
-            if n not in ("values", "base_values", "predictions", "data", "gradient", "index")
-        ]
+        names = [n for n in self.arrays if n not in FIELDS or FIELDS[n].diagnostic]
         return Diagnostics({**{name: self.view(name) for name in names}, "engine": self.engine})
 
     @property

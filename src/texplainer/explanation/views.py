@@ -87,7 +87,7 @@ def summary_words(explanation: Explanation) -> str:
     cost = arrays.get("evaluations")
     if cost is not None and np.isfinite(cost).all():  # not every other explainer counts
         lines.append(f"  evaluations  {int(cost.sum()):,} ({cost.mean():,.0f} a row)")
-    if "error" in arrays:
+    if "error" in arrays and np.isfinite(arrays["values"]).any():
         lines.append(f"  error bound  {_error_words(arrays['values'], arrays['error'])}")
     if "relative_change" in arrays:
         lines.append(f"  relative change       {_relative_change_words(arrays['relative_change'])}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.explanation.axes import axes_of
+from texplainer.explanation.fields import axes_of
 
 ArrayColumns = Sequence[Mapping[str, Any]]
 

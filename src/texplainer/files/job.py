@@ -134,7 +134,7 @@ def explain_piece(
         failure = None
         try:
             piece = explainer(frame, progress=False)
-            if "error" in piece.arrays:
+            if (piece.arrays["stability"] != "undefined").any():
                 return piece, None
         except ModelError as error:
             failure = error

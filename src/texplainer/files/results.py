@@ -20,6 +20,7 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.fields import CATEGORY, FACTS, held
 from texplainer.explanation.parts import CategoryEffects
 from texplainer.files import audit
 from texplainer.files.formats import FORMATS, ResultFormat
@@ -27,19 +28,6 @@ from texplainer.files.paths import as_path, existing, first_line, locked
 from texplainer.support import hashing
 
 FORMAT, VERSION = "texplainer-explanation", 3
-#: arrays kept by the formats for people; the others keep all
-SHORT = (
-    "predictions",
-    "base_values",
-    "predicted_class",
-    "stability",
-    "relative_change",
-    "reason",
-    "values",
-    "error",
-    "data",
-    "index",
-)
 
 
 def save_explanation(explanation: Explanation, path: Any, **facts: Any) -> None:
@@ -103,15 +91,8 @@ def _whole(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
 
 #: what the header of a result holds, and of which type
 HEADER: dict[str, type | tuple[type, ...]] = {
-    "feature_names": list,
-    "output_names": list,
+    **{fact.name: fact.kind for fact in FACTS},
     "base_values": (list, type(None)),
-    "scale": str,
-    "attribution": str,
-    "engine": str,
-    "settings": dict,
-    "dropped": list,
-    "units": list,
     "categories": dict,
     "frequencies": dict,
     "record": dict,
@@ -158,27 +139,17 @@ def restore(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Expl
     arrays = dict(arrays)
     categories = {
         name: CategoryEffects(
-            tuple(levels), arrays.pop(f"category/{name}"), np.array(header["frequencies"][name], dtype=float)
+            tuple(levels), arrays.pop(CATEGORY + name), np.array(header["frequencies"][name], dtype=float)
         )
         for name, levels in header["categories"].items()
-        if f"category/{name}" in arrays
+        if CATEGORY + name in arrays
     }
     if header["base_values"] is not None:
         arrays["base_values"] = np.array(header["base_values"], dtype=float)
     if "gradient" not in arrays:  # a short format
         arrays["gradient"] = np.full(arrays["values"].shape, np.nan)
-    return Explanation(
-        arrays,
-        tuple(header["feature_names"]),
-        tuple(header["output_names"]),
-        header["scale"],
-        header["attribution"],
-        header["engine"],
-        header["settings"],
-        categories,
-        frozenset(header["dropped"]),
-        tuple(header["units"]),
-    )
+    facts = {fact.name: fact.read(header[fact.name]) for fact in FACTS}
+    return Explanation(arrays, categories=categories, **facts)
 
 
 def result_format(path: Path) -> ResultFormat:
@@ -272,8 +243,8 @@ def rows_of(piece: Explanation, short: bool = False) -> dict[str, np.ndarray]:
     if "index" in arrays:
         arrays["index"] = _plain_labels(arrays["index"])
     if short:
-        return {name: arrays[name] for name in SHORT if name in arrays}
-    return arrays | {f"category/{name}": c.effects for name, c in piece.categories.items()}
+        return held(arrays, "short")
+    return arrays | {CATEGORY + name: c.effects for name, c in piece.categories.items()}
 
 
 def _plain_labels(labels: np.ndarray) -> np.ndarray:
@@ -285,16 +256,8 @@ def _plain_labels(labels: np.ndarray) -> np.ndarray:
 def describe(piece: Explanation, arrays: Container[str]) -> dict[str, Any]:
     """What the header says of an explanation apart from its rows; `arrays` are saved by row."""
     return {
-        "feature_names": list(piece.feature_names),
-        "output_names": list(piece.output_names),
+        **{fact.name: fact.write(getattr(piece, fact.name)) for fact in FACTS},
         "base_values": piece.arrays["base_values"].tolist() if "base_values" not in arrays else None,
-        "scale": piece.scale,
-        "attribution": piece.attribution,
-        "engine": piece.engine,
-        # the same explanation gives the same file, however long it took
-        "settings": {name: value for name, value in piece.settings.items() if name != "seconds"},
-        "dropped": sorted(piece.dropped),
-        "units": list(piece.units),
         "categories": {name: list(c.levels) for name, c in piece.categories.items()},
         "frequencies": {name: c.frequencies.tolist() for name, c in piece.categories.items()},
     }

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.explanation.axes import axes_of
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.fields import axes_of
 from texplainer.images.masking import SegmentedImage
 
 
