@@ -158,6 +158,13 @@ def scatter():
     return plots.scatter(four_features(), "core_2")
 
 
+def ice():
+    """The prediction of one row as one feature takes other values, and the slope that the row reports."""
+    model, data = network()
+    explainer = tx.TExplainer(model, data.X_train, feature_names=data.feature_names)
+    return plots.ice(explainer, data.X_test[0], data.feature_names[0])
+
+
 def image():
     """One image: what speaks for and against three classes, segment by segment, with error bounds."""
     return plots.image(digits()[0])
@@ -234,6 +241,7 @@ PICTURES = (
     beeswarm,
     heatmap,
     scatter,
+    ice,
     image,
     dependence,
     interactions,

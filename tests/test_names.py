@@ -12,6 +12,7 @@ import architecture as house
 CALLED_ELSEWHERE = {
     "_repr_html_": "notebooks",
     "with_interactions": "users, for the second-order surrogate",
+    "recourse": "users",
     "list_commands": "click",
     "get_command": "click",
     "format_commands": "click",

@@ -28,7 +28,7 @@ PUBLIC = {
     "run",
 }
 PLOTS = {
-    "agreement", "bar", "beeswarm", "category_effects", "decision", "dependence", "force", "heatmap", "image",
+    "agreement", "bar", "beeswarm", "category_effects", "decision", "dependence", "force", "heatmap", "ice", "image",
     "interactions", "scatter",
     "stability_boxplot", "stability_faithfulness", "step_trace", "timing", "waterfall",
 }  # fmt: skip
@@ -58,7 +58,17 @@ EVALUATION = {
     "agreement",
     "per_row",
 }
-COMMAND_NAMES = {"explain", "evaluate", "bench", "report", "serve", "datasets", "verify", "completion"}
+COMMAND_NAMES = {
+    "explain",
+    "reasons",
+    "evaluate",
+    "bench",
+    "report",
+    "serve",
+    "datasets",
+    "verify",
+    "completion",
+}
 DATASETS = {"4ft", "20ft", "16ft", "banknote", "german", "heloc", "higgs"}
 
 

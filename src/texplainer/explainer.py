@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from texplainer.support.arguments import check_arguments
 from texplainer.support.progress import track
 from texplainer.tables import native
 from texplainer.types import Array
+
+if TYPE_CHECKING:
+    from texplainer.reasons.recourse import Recourse
 
 PROBE_ROWS = 8
 FINGERPRINT_ROWS = 256  # a model is known by its predictions of so many background rows
@@ -173,6 +176,60 @@ class TExplainer:
             found, feature_names=self.schema.names, arrays={**found.arrays, "data": self.schema.shown(rows)}
         )
 
+    def recourse(
+        self,
+        row: Any,
+        target: Any,
+        *,
+        actionable: Any = None,
+        fixed: Any = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, Any] | None = None,
+        max_changes: int = 3,
+        margin: float = 0.0,
+        count: int = 3,
+    ) -> Recourse:
+        """The smallest changes of a row that move its prediction to the target, each verified by the model.
+
+        Parameters
+        ----------
+        row
+            One row: a frame or an array of one row, a pandas Series or a mapping from names to values.
+        target
+            A class label (the predicted class must become this one), ("<=", value) or (">=", value) (also "<"
+            and ">") or a number, which the prediction must reach from the side it is on. Values are
+            probabilities of the explained class for a classifier, predictions for a regression.
+        actionable
+            The features that may change; None for all.
+        fixed
+            Features that must not change.
+        ranges
+            Feature -> (low, high), either of them None; of a category the values it may take. What lies outside
+            the background's range stays excluded.
+        monotone
+            Feature -> "up" or "down", the only direction it may move in.
+        max_changes
+            The most features that a proposal changes.
+        margin
+            How far past the target the prediction must lie, in the target's unit.
+        count
+            The most proposals; they differ in the features they change.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import texplainer as tx
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> explainer = tx.TExplainer(lambda X: 3 * X[:, 0] + X[:, 1], X)
+        >>> found = explainer.recourse([0.0, 0.0], (">=", 1.0), count=1)
+        >>> found.found, found.changes[0][0].feature
+        (True, 'x0')
+        """
+        from texplainer.reasons.recourse import Limits, recourse_of
+
+        limits = Limits(actionable, fixed, ranges, monotone, max_changes, margin, count)
+        return recourse_of(self, row, target, limits)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to another process as model, background and arguments; everything else is derived."""
         return _rebuild, (self.arguments,)
@@ -218,7 +275,11 @@ class TExplainer:
         _warn_of(refused, len(rows), 4)
         explanation = self._result(rows, name, filled, refused)
         seconds = round(time.perf_counter() - began, 4)
-        live = Live(lambda which, other: self._explained(rows[which], other), np.arange(len(rows)))
+        live = Live(
+            lambda which, other: self._explained(rows[which], other),
+            np.arange(len(rows)),
+            lambda: (self.schema.names, self.schema.shown(self.background.rows)),
+        )
         return replace(explanation, settings={**explanation.settings, "seconds": seconds}, live=live)
 
     def _explain(self, rows: Array, name: str) -> dict[str, np.ndarray]:
@@ -307,6 +368,9 @@ class TExplainer:
             "model": type(self.predictor.model).__name__,
             "fingerprints": self._fingerprints,
             "categorical_features": list(self._why),
+            **(
+                {"classes": list(self.predictor.all_names)} if self.predictor.task == "classification" else {}
+            ),
             **({} if self.predictor.repeatable else {"repeatable": False}),
             **({"refit": asdict(self.refit)} if self.refit else {}),
         }

@@ -18,7 +18,7 @@ SOURCE = Path(tx.__file__).parent
 #: the only direction imports may point: a module sees its own package and what stands before it
 LAYERS = (
     "errors", "types", "support", "tables", "models", "background", "gradients", "explanation", "categories",
-    "attributions", "interactions", "diagnostics", "explainer", "images", "files", "datasets", "metrics", "explainers", "plots",
+    "attributions", "interactions", "diagnostics", "explainer", "reasons", "images", "files", "datasets", "metrics", "explainers", "plots",
     "report", "execution", "paper", "app", "cli", "__main__", "demo",
 )  # fmt: skip
 
@@ -40,6 +40,8 @@ EXCEPTIONS = {
     ("types", "explanation"): "the type of what an explainer returns; nothing is imported",
     ("explanation.explanation", "files"): "Explanation.save and .load delegate",
     ("explanation.explanation", "report"): "Explanation.report and its table in notebooks delegate",
+    ("explanation.explanation", "reasons"): "Explanation.reasons delegates",
+    ("explainer", "reasons"): "TExplainer.recourse delegates",
     ("explainers.images", "images"): "other explainers are given the same segments and masks",
     ("metrics.evaluation", "plots"): "Evaluation.plot delegates",
     ("metrics.evaluation", "report"): "Evaluation.report and its table in notebooks delegate",

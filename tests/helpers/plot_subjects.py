@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from texplainer import ImageExplainer
+from texplainer import ImageExplainer, TExplainer
 from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.explanation.explanation import CategoryEffects, Explanation
 from texplainer.explanation.interactions import Interactions
@@ -159,3 +159,25 @@ def searched(rows: int = 5) -> Explanation:
         diagnostics={"trace_h": h, "trace_cost": h**2, "h": h[:, 3]},
         engine="finite-difference",
     )
+
+
+def curved() -> TExplainer:
+    """A smooth function of three numbers, one of them with a curve."""
+    background = np.random.default_rng(0).normal(size=(200, 3))
+    return TExplainer(
+        lambda rows: np.sin(2 * rows[:, 0]) * rows[:, 1] + rows[:, 2],
+        background,
+        feature_names=["dose", "age", "price in $ per $unit"],
+    )
+
+
+def shopping() -> TExplainer:
+    """A function of a number and a category of three levels, worth 0, 1 and 4."""
+    import pandas as pd
+
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"age": random.normal(40, 10, 200), "colour": random.choice(["blue", "green", "<b>red</b>"], 200)}
+    )
+    worth = {"blue": 0.0, "green": 1.0, "<b>red</b>": 4.0}
+    return TExplainer(lambda frame: frame["age"] / 10 + frame["colour"].map(worth).astype(float), table)

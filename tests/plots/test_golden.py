@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from plot_subjects import categorical, gated, interacting, made, pictured, searched
+from plot_subjects import categorical, curved, gated, interacting, made, pictured, searched, shopping
 
 from texplainer import plots
 
@@ -43,6 +43,8 @@ PICTURES = {
     "dependence_category": lambda ax: plots.dependence(categorical(200), "colour", ax=ax),
     "beeswarm": lambda ax: plots.beeswarm(made(rows=300), ax=ax),
     "beeswarm_many": lambda ax: plots.beeswarm(made(rows=5000), ax=ax),
+    "ice": lambda ax: plots.ice(curved(), [0.4, 1.0, 2.0], "dose", ax=ax),
+    "ice_category": lambda ax: plots.ice(shopping(), {"age": 40.0, "colour": "green"}, "colour", ax=ax),
     "image": lambda ax: plots.image(pictured()[0], ax=ax),
     "heatmap": lambda ax: plots.heatmap(made(rows=80), ax=ax),
     "interactions": lambda ax: plots.interactions(interacting(), ax=ax),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from texplainer.explanation.axes import names_left, position, take
 from texplainer.explanation.fields import FIELDS, axes_of
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import CategoryEffects, Diagnostics, Live
+
+if TYPE_CHECKING:
+    from texplainer.reasons.codes import Reasons
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -283,6 +286,42 @@ class Explanation:
     def to_shap(self) -> Any:
         """The shares of these rows as a `shap.Explanation`, for SHAP's own plots, which stack values."""
         return views.to_shap(self)
+
+    def reasons(
+        self,
+        k: int = 4,
+        toward: Any = None,
+        exclude: Any = (),
+        phrases: Mapping[str, str] | None = None,
+        group: Mapping[str, Sequence[str]] | None = None,
+        reference: Any = None,
+    ) -> Reasons:
+        """Reason codes: per row the features that pushed the prediction in the adverse direction.
+
+        They are ranked by contribution (attribution "shapley"; a live explanation computes it). Reasons that
+        their error bounds cannot order share a rank.
+
+        Parameters
+        ----------
+        k
+            The most reasons a row has.
+        toward
+            The adverse direction. None and "up": a higher prediction of the explained output, which is what a
+            score of risk means; "down": a lower one, for a model of approval or repayment. Or the class that
+            the decision went to, such as "bad".
+        exclude
+            Features that are never reasons, such as protected ones; their total contribution is reported.
+        phrases
+            Feature or group -> the phrase to print; "{value}" and "{reference}" in it are filled in.
+        group
+            Name -> related features whose contributions are summed into one reason.
+        reference
+            A table of rows, such as approved applicants, whose means and most frequent categories are shown as
+            typical; None for the background. Contributions are always against the background.
+        """
+        from texplainer.reasons import codes
+
+        return codes.reasons_of(self, k, toward, exclude, phrases, group, reference)
 
     def save(self, path: Any) -> None:
         """Write to a .npz, .parquet, .arrow, .feather, .csv or .jsonl file; nothing is pickled.

@@ -56,8 +56,10 @@ class Live:
     """The link of an Explanation to the explainer that made it.
 
     `ask(rows, name)` explains rows of the same table, by their positions, in another attribution; `rows` are
-    the positions of the Explanation's own.
+    the positions of the Explanation's own. `background()` gives the names of the background's columns and its
+    rows, as the user gave them.
     """
 
     ask: Callable[[np.ndarray, str], Explanation]
     rows: np.ndarray
+    background: Callable[[], tuple[tuple[str, ...], Any]] | None = None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the same names for editors and type checkers
     from texplainer.plots.explanations.dependence import dependence as dependence
     from texplainer.plots.explanations.force import force as force
     from texplainer.plots.explanations.heatmap import heatmap as heatmap
+    from texplainer.plots.explanations.ice import ice as ice
     from texplainer.plots.explanations.image import image as image
     from texplainer.plots.explanations.interactions import interactions as interactions
     from texplainer.plots.explanations.scatter import scatter as scatter
@@ -39,6 +40,7 @@ PLOTS = {
     "dependence": "texplainer.plots.explanations.dependence",
     "force": "texplainer.plots.explanations.force",
     "heatmap": "texplainer.plots.explanations.heatmap",
+    "ice": "texplainer.plots.explanations.ice",
     "image": "texplainer.plots.explanations.image",
     "interactions": "texplainer.plots.explanations.interactions",
     "scatter": "texplainer.plots.explanations.scatter",

@@ -43,6 +43,10 @@ SUBJECTS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "an Evaluation, or Explanations of the same rows by explainer's name. Pass these",
     ),
     "bar": (_either, EXPLAINED),
+    "ice": (
+        lambda subject: hasattr(subject, "predictor") and hasattr(subject, "background"),
+        "a TExplainer. Pass the explainer itself, a row and a feature",
+    ),
     "interactions": (
         lambda subject: hasattr(subject, "strongest"),
         "Interactions. Pass what explainer.interactions(X) returns",
@@ -60,7 +64,9 @@ def checked(draw: Draw) -> Draw:
 
     @wraps(draw)
     def plot(*given: Any, **words: Any) -> Any:
-        subjects = given or [words[key] for key in ("explanation", "subject", "interactions") if key in words]
+        subjects = given or [
+            words[key] for key in ("explanation", "subject", "interactions", "explainer") if key in words
+        ]
         if len(subjects) and not fine(subjects[0]):
             raise InputError(f"plots.{name} was given {describe(subjects[0])}; expected {expected}.")
         return draw(*given, **words)

@@ -135,6 +135,21 @@ def frame_of(
     return pa.table({n: a.dictionary_encode() if n in dtypes else a for n, a in arrays.items()})
 
 
+def with_dtypes_of(frame: Any, like: Any) -> Any:
+    """A pandas frame with the integer dtypes of another one, where its values allow it; other tables unchanged."""
+    if not all(type(t).__module__.startswith("pandas") and hasattr(t, "columns") for t in (frame, like)):
+        return frame
+    whole = {
+        name: like[name].dtype
+        for name in frame.columns
+        if name in like.columns
+        and like[name].dtype.kind in "iu"
+        and frame[name].dtype.kind == "f"
+        and bool((frame[name] == frame[name].round()).all())
+    }
+    return frame.astype(whole)
+
+
 def is_missing(value: Any) -> bool:
     """Whether a cell is None, NaN, NaT or NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):

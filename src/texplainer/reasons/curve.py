@@ -1,0 +1,84 @@
+"""The curve behind a number: the prediction of a row as one of its features takes other values."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError, UndefinedRowsWarning
+from texplainer.reasons.columns import known_names
+
+POINTS = 101
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Predictions of one row along one feature, on the explained scale.
+
+    `x` are the feature's values in rising order, (points,), or the positions of `levels` for a category; `y` the
+    predictions, (points,). `at` and `prediction` are the row's own; `slope` is NaN for a category. `column` holds the
+    background's values of the feature. `steps` tells that the column is discrete: between its values is nothing.
+    """
+
+    feature: str
+    output: str
+    scale: str
+    x: np.ndarray
+    y: np.ndarray
+    at: float
+    prediction: float
+    slope: float
+    sd: float
+    column: np.ndarray
+    levels: tuple[str, ...] = ()
+    steps: bool = False
+
+
+def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20) -> Curve:
+    """The curve of one row and feature; columns of at most `few` different values are taken at these only."""
+    schema, names = explainer.schema, explainer.schema.names
+    if isinstance(feature, (int, np.integer)) and -len(names) <= feature < len(names):
+        feature = names[int(feature)]
+    (feature,) = known_names("feature", feature, names)
+    j = names.index(feature)
+    start = schema.read(row)  # (1, features)
+    if len(start) != 1:
+        raise InputError(f"row holds {len(start)} rows; expected one. Pass one of them, such as X[:1].")
+    if len(explainer.predictor.outputs) != 1:
+        raise InputError(
+            f"the explainer has {len(explainer.predictor.outputs)} outputs; a curve shows one. Build the explainer "
+            "with output=..."
+        )
+    column = explainer.background.rows[:, j]
+    column = column[np.isfinite(column)]
+    categorical = j in schema.levels
+    observed = np.unique(column)
+    discrete = categorical or len(observed) <= few
+    own = start[0, j]
+    x = observed if discrete else np.linspace(observed[0], observed[-1], POINTS)
+    x = np.unique(np.append(x, own if np.isfinite(own) else observed[0]))
+    rows = np.repeat(start, len(x) + 1, axis=0)
+    rows[:-1, j] = x
+    y = explainer.predictor(rows)[:, 0]
+    levels = ()
+    if categorical:
+        levels = tuple(str(value) for value in schema.column(rows[:-1], j))
+        positions = np.searchsorted(x, column).astype(float)
+        own = float(np.searchsorted(x, own)) if np.isfinite(own) else np.nan
+        x, column = np.arange(len(x), dtype=float), positions
+    slope = np.nan if categorical else _slope(explainer, start, j)
+    sd = float(explainer.background.sigma[j])
+    name, scale = explainer.predictor.output_names[0], explainer.predictor.scale
+    return Curve(
+        feature, name, scale, x, y[:-1], float(own), float(y[-1]), slope, sd, column, levels, discrete
+    )
+
+
+def _slope(explainer: Any, row: np.ndarray, feature: int) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedRowsWarning)
+        found = explainer(explainer.schema.write(row.copy()), attribution="slope", progress=False)
+    return float(found.arrays["gradient"][0, feature, 0])

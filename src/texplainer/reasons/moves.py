@@ -1,0 +1,177 @@
+"""The values a feature may take in a proposal, and what a change costs.
+
+A change of a number costs its size in SDs, a switch of a category 1. Numbers stay inside the background's range.
+A discrete column (few values) takes observed values only; other numbers keep as many decimals as their column has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError
+from texplainer.reasons.columns import known_names
+from texplainer.types import Array
+
+FEW = 20  # different values at most, of a discrete column
+STEPS, FEWEST = 24, 4  # values of a continuous column that are tried first
+SCAN = 6000  # of them in all, as far as there are at least the fewest of each
+_DIRECTIONS = {"up": 1, "down": -1, 1: 1, -1: -1, "increase": 1, "decrease": -1}
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Where one feature may go: `values` are tried first, in rising order, without the row's own.
+
+    `decimals` is the number of decimals of a continuous column, None for discrete columns and categories, whose
+    `values` are all there are. `sd` is what costs 1; of a category it is NaN.
+    """
+
+    feature: int
+    start: float
+    values: np.ndarray
+    low: float
+    high: float
+    sd: float
+    decimals: int | None
+
+    @property
+    def continuous(self) -> bool:
+        """Whether values between the listed ones are allowed."""
+        return self.decimals is not None
+
+    def cost(self, values: np.ndarray) -> np.ndarray:
+        """What taking these values costs."""
+        moved = np.asarray(values) != self.start
+        return moved * 1.0 if np.isnan(self.sd) else np.abs(np.asarray(values) - self.start) / self.sd
+
+    def rounded(self, value: float) -> float:
+        """A value with the column's decimals, away from the row's own value and inside the limits."""
+        if self.decimals is None:
+            return float(value)
+        scale = 10.0**self.decimals
+        up = value > self.start
+        out = (np.ceil(value * scale - 1e-6) if up else np.floor(value * scale + 1e-6)) / scale
+        return float(np.clip(out, self.low, self.high))
+
+
+def moves_of(explainer: Any, row: Array, limits: Any) -> list[Moves]:
+    """The features that may change, in the table's order; an error where none is left."""
+    names = explainer.schema.names
+    free = names if limits.actionable is None else known_names("actionable", limits.actionable, names)
+    fixed = known_names("fixed", limits.fixed, names)
+    ranges, monotone = dict(limits.ranges or {}), dict(limits.monotone or {})
+    for argument, given in (("ranges", ranges), ("monotone", monotone)):
+        for name in known_names(argument, given, names):
+            if name in fixed or name not in free:
+                raise InputError(
+                    f"{argument} limits the feature {name!r}, which is "
+                    f"{'fixed' if name in fixed else 'not actionable'}; leave it out of one of them."
+                )
+    steps = max(FEWEST, min(STEPS, SCAN // max(1, len(free))))
+    out, stuck = [], []
+    for name in free:
+        if name in fixed:
+            continue
+        direction = _direction(name, monotone)
+        made = _moves(explainer, row, names.index(name), ranges.get(name), direction, steps)
+        (out.append(made) if len(made.values) else stuck.append(name))
+    if not out:
+        why = f"no other value is allowed for {', '.join(stuck[:6])}" if stuck else "every feature is fixed"
+        raise InputError(f"nothing is actionable: {why}. Allow at least one feature to change.")
+    return sorted(out, key=lambda moves: moves.feature)
+
+
+def _direction(name: str, monotone: Mapping[str, Any]) -> int:
+    if name not in monotone:
+        return 0
+    given = monotone[name]
+    if isinstance(given, bool) or given not in _DIRECTIONS:
+        raise InputError(f"monotone[{name!r}] is {given!r}; expected 'up' or 'down'.")
+    return _DIRECTIONS[given]
+
+
+def _moves(explainer: Any, row: Array, j: int, limit: Any, direction: int, steps: int) -> Moves:
+    column = explainer.background.rows[:, j]
+    observed = np.unique(column[np.isfinite(column)])
+    start, name = float(row[j]), explainer.schema.names[j]
+    nothing = Moves(j, start, np.empty(0), np.nan, np.nan, np.nan, None)
+    if j in explainer.schema.levels:
+        codes = _allowed_codes(explainer.schema, j, observed, limit)
+        if direction and j not in explainer.schema.ordinal:
+            raise InputError(f"monotone names {name!r}, whose categories have no order; use ranges instead.")
+        keep = (
+            codes[(codes != start) & (direction * (codes - start) >= 0)] if np.isfinite(start) else codes[:0]
+        )
+        return Moves(j, start, keep, -np.inf, np.inf, np.nan, None)
+    if len(observed) < 2 or not np.isfinite(start):
+        return nothing
+    low, high = _limits(name, limit, observed)
+    if direction:
+        low, high = (max(low, start), high) if direction > 0 else (low, min(high, start))
+    if low > high:
+        return nothing
+    discrete = len(observed) <= FEW
+    values = observed if discrete else _tried(observed, low, high, steps)
+    values = values[(values >= low) & (values <= high) & (values != start)]
+    decimals = None if discrete else _decimals(observed)
+    return Moves(j, start, values, low, high, float(explainer.background.sigma[j]), decimals)
+
+
+def _allowed_codes(schema: Any, j: int, observed: np.ndarray, limit: Any) -> np.ndarray:
+    """The codes of the observed categories, or of those the user allows."""
+    if limit is None:
+        return observed
+    levels = list(schema.levels[j])
+    listed: Sequence[Any] = [limit] if isinstance(limit, str) else list(limit)
+    unknown = [value for value in listed if value not in levels]
+    if unknown:
+        raise InputError(
+            f"ranges[{schema.names[j]!r}] has the category {unknown[0]!r}; expected some of "
+            f"{', '.join(map(str, levels[:8]))}."
+        )
+    return np.array(sorted({float(levels.index(value)) for value in listed} & set(observed.tolist())))
+
+
+def _limits(name: str, limit: Any, observed: np.ndarray) -> tuple[float, float]:
+    """The range a number must stay in: the background's, and the user's."""
+    low, high = float(observed[0]), float(observed[-1])
+    if limit is None:
+        return low, high
+    try:
+        first, last = limit
+        first = -np.inf if first is None else float(first)
+        last = np.inf if last is None else float(last)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"ranges[{name!r}] is {limit!r}; expected (low, high), with None for no limit."
+        ) from None
+    if not first <= last:
+        raise InputError(f"ranges[{name!r}] is empty: low {first:g} is above high {last:g}; swap them.")
+    if first > high or last < low:
+        raise InputError(
+            f"ranges[{name!r}], {first:g} to {last:g}, lies outside the data's range, {low:g} to {high:g}; "
+            "no value is left. Widen it, or pass a background that has such values."
+        )
+    return max(low, first), min(high, last)
+
+
+def _tried(observed: np.ndarray, low: float, high: float, steps: int) -> np.ndarray:
+    """Quantiles of the observed values between two limits, and the limits."""
+    inside = observed[(observed >= low) & (observed <= high)]
+    if not len(inside):
+        return np.unique([low, high])
+    picks = np.unique(np.linspace(0, len(inside) - 1, min(steps, len(inside))).round().astype(int))
+    return np.unique(np.concatenate([[low], inside[picks], [high]]))
+
+
+def _decimals(observed: np.ndarray) -> int:
+    """How many decimals the values of a column have; where they have many, enough for a thousandth of its range."""
+    span = float(np.ptp(observed))
+    for digits in range(7):
+        if np.allclose(observed, np.round(observed, digits), rtol=0, atol=1e-9 * span):
+            return digits
+    return max(0, int(np.ceil(4 - np.log10(span))))
