@@ -30,7 +30,7 @@ from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import Live
 from texplainer.gradients import engine as gradients
 from texplainer.interactions.compute import second_order
-from texplainer.models import predictor
+from texplainer.models import original, predictor
 from texplainer.models.refusals import refused_rows
 from texplainer.support import hashing
 from texplainer.support.arguments import check_arguments
@@ -119,6 +119,7 @@ class TExplainer:
         self.predictor = predictor.adapt(
             model, schema, rows[:PROBE_ROWS], output=output, scale=scale, batch_rows=batch_rows
         )
+        original.check_original(self.predictor, background, rows)
         self.refit: RefitReport | None = None
         if request is not None and schema.levels:
             self.predictor, self.refit = refit(self.predictor, schema, request, output=output, scale=scale)
@@ -149,7 +150,10 @@ class TExplainer:
             self.attribution if attribution is None else attribution_of(attribution, self.arguments["step"])
         )
         X = native.collected(X)
-        return self._explained(self.schema.read(X), name, progress).with_index(native.index_of(X))
+        rows = self.schema.read(X)
+        if self.refit is None:
+            original.check_original(self.predictor, X, rows)
+        return self._explained(rows, name, progress).with_index(native.index_of(X))
 
     def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
         """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.

@@ -18,6 +18,7 @@ import numpy as np
 from texplainer.errors import Unsupported
 from texplainer.explainers.base import SHARES, SLOPE, OtherExplainer, Task, needs, rebuildable, task_of
 from texplainer.explainers.torch_mlp import torch_network
+from texplainer.models.libraries.torch import evaluation_copy
 from texplainer.types import Array
 
 #: Integrated Gradients: pieces of the path and Gauss nodes in each (together about the usual 50 steps), how
@@ -208,8 +209,8 @@ def _network(torch: Any, task: Task, scale: str, layers: bool) -> tuple[Any, str
         return torch_network(predictor.model, scale), scale
     if scale == "probability":
         link = torch.nn.Softmax(dim=1) if len(predictor.all_names) > 1 else torch.nn.Sigmoid()
-        return torch.nn.Sequential(predictor.model, link).eval(), scale
-    return predictor.model.eval(), "raw"
+        return torch.nn.Sequential(evaluation_copy(predictor.model), link).eval(), scale
+    return evaluation_copy(predictor.model), "raw"
 
 
 def _check_modules(torch: Any, network: Any, method: str) -> None:

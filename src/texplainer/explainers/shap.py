@@ -27,6 +27,7 @@ from texplainer.explainers.base import (
 )
 from texplainer.explainers.torch_mlp import torch_network
 from texplainer.models.libraries import library_called
+from texplainer.models.libraries.torch import evaluation_copy
 from texplainer.support.random_state import isolated
 from texplainer.types import Array
 
@@ -201,7 +202,7 @@ def _torch(task: Task) -> tuple[Any, Any]:
         return torch, torch_network(predictor.model, predictor.scale)
     if predictor.scale != "raw":
         raise Unsupported("the network is explained on its raw outputs; pass scale='raw'.")
-    return torch, predictor.model.eval()
+    return torch, evaluation_copy(predictor.model)
 
 
 Builder = Callable[[Any, Task, Counter, Array, int | None], Attribute]

@@ -27,3 +27,9 @@ def describe(subject: Any) -> str:
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", " ").replace("-", " ").strip()
+
+
+def some(names: Sequence[Any], most: int = 8) -> str:
+    """Show the first few names of a list."""
+    shown = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names[:most])
+    return f"[{shown}, ... {len(names) - most} more]" if len(names) > most else f"[{shown}]"

@@ -8,14 +8,15 @@ import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.tables import native
+from texplainer.tables import dtypes, native
 from texplainer.types import Array
 
 
 def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], Any] | None:
     """(levels, dtype to restore) of a categorical column, None for a numeric one."""
     if isinstance(column, nw.Series):
-        native_dtype = getattr(column.to_native(), "dtype", None) or column.to_native().type
+        own = column.to_native()
+        native_dtype = own.dtype if hasattr(own, "dtype") else own.type
         return tuple(column.cat.get_categories().to_list()), native_dtype
     if column.dtype.kind == "O":
         present = [v for v in column if not native.is_missing(v)]
@@ -52,6 +53,8 @@ def floats_of(column: Any, name: str) -> Array:
     """The numbers of a column; times count in days, a missing cell is NaN."""
     values = np.asarray(column.to_list(), dtype=object) if isinstance(column, nw.Series) else column
     if values.dtype.kind in "fiub":
+        if dtypes.has_large(values):
+            dtypes.check_exact(values, name)
         return values.astype(float)
     if values.dtype.kind in "mM":
         return native.days_of(values)
@@ -61,9 +64,30 @@ def floats_of(column: Any, name: str) -> Array:
             if isinstance(value, str):
                 raise TypeError
             out[i] = np.nan if native.is_missing(value) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"row {i}: {value!r} in column {name!r} is not a number; the background holds numbers there. "
                 "Convert the column, or give a background in which it is categorical."
             ) from None
+    dtypes.check_exact(values, name)
     return out
+
+
+def check_times(column: Any, name: str, dtype: np.dtype, own_zone: Any, zone: Any) -> None:
+    """Refuse numbers in a column of times, and times without a zone in a column with one, or the reverse.
+
+    `dtype` and `own_zone` are those of the background.
+    """
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
+    words = {"M": "times", "m": "durations"}
+    if kind in "mMfiub" and kind != dtype.kind:
+        raise InputError(
+            f"column {name!r} holds {words.get(kind, 'numbers')}; the background holds {words[dtype.kind]} "
+            "there. Convert the column."
+        )
+    if kind == "M" and (zone is None) != (own_zone is None):
+        found = "no time zone" if zone is None else f"the time zone {zone}"
+        expected = "none" if own_zone is None else str(own_zone)
+        raise InputError(
+            f"column {name!r} has {found}; the background has {expected} there. Localise or convert the column."
+        )

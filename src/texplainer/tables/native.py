@@ -1,7 +1,7 @@
 """Tables of other libraries, in and out: numpy, pandas, polars, Arrow, scipy sparse, lists, a single row.
 
-`columns_of` splits any table into names and one column each; `frame_of` puts columns together again as the
-kind of table they came from.
+`columns_of` splits any table into names and one column each; `dtypes` writes them again as the kind of table they
+came from.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v1 as nw  # the API that stays
@@ -17,6 +16,7 @@ import numpy as np
 
 from texplainer.errors import InputError, LazyTableWarning
 from texplainer.support.names import describe
+from texplainer.tables import dtypes
 
 #: a sparse table of more cells is not made dense
 MOST_CELLS = 2**28
@@ -27,7 +27,8 @@ DAY = np.timedelta64(1, "D")
 class Columns:
     """A table taken apart.
 
-    `labels` is the header of a frame whose names are no plain texts; `zones` are the time zones of columns.
+    `labels` is the header of a frame whose names are no plain texts; `zones` are the time zones of columns,
+    `dtypes` those of a frame; `nulls` are the columns of a polars or Arrow table that hold one.
     """
 
     names: list[str] | None
@@ -35,6 +36,8 @@ class Columns:
     kind: str
     labels: Any = None
     zones: Mapping[int, Any] = field(default_factory=dict)
+    dtypes: list[Any] | None = None
+    nulls: frozenset[int] = frozenset()
 
 
 def columns_of(table: Any, one_row: bool = False) -> Columns:
@@ -55,14 +58,13 @@ def columns_of(table: Any, one_row: bool = False) -> Columns:
         return Columns(names, [np.asarray([v], dtype=object) for v in table], "array")
     if isinstance(native, nw.DataFrame):
         kind = native.implementation.value
-        columns = [_native_column(native[name]) for name in native.columns]
-        zones = {j: getattr(native[name].dtype, "time_zone", None) for j, name in enumerate(native.columns)}
-        return Columns(
-            list(native.columns),
-            columns,
-            kind if kind in {"polars", "pyarrow"} else "pandas",
-            zones={j: zone for j, zone in zones.items() if zone is not None},
-        )
+        kind = kind if kind in {"polars", "pyarrow"} else "pandas"
+        columns = [_native_column(native[name], name) for name in native.columns]
+        zones = {j: getattr(dtype, "time_zone", None) for j, dtype in enumerate(native.schema.values())}
+        zones = {j: zone for j, zone in zones.items() if zone is not None}
+        nulls = frozenset(j for j, name in enumerate(native.columns) if native[name].null_count())
+        own = dtypes.dtypes_of(table, kind)
+        return Columns(list(native.columns), columns, kind, None, zones, own, nulls)
     return Columns(None, _of_array(table, one_row), "array")
 
 
@@ -91,7 +93,7 @@ def index_of(table: Any) -> np.ndarray | None:
 
 def wider(dtype: Any, levels: Sequence[Any]) -> Any:
     """A categorical dtype with further levels."""
-    if hasattr(dtype, "ordered"):
+    if hasattr(dtype, "ordered") and hasattr(dtype, "categories"):
         return type(dtype)([*dtype.categories, *levels], ordered=dtype.ordered)
     if type(dtype).__name__ != "Enum":  # polars' other kind takes any level
         return dtype
@@ -101,38 +103,6 @@ def wider(dtype: Any, levels: Sequence[Any]) -> Any:
 def plain_names(labels: Any) -> list[str]:
     """Texts for a frame's column labels: numbers, None, and the tuples of a header of several rows."""
     return ["/".join(str(part) for part in n) if isinstance(n, tuple) else str(n) for n in labels]
-
-
-def frame_of(
-    columns: dict[str, np.ndarray],
-    kind: str,
-    dtypes: dict[str, Any],
-    labels: Any = None,
-    zones: Mapping[str, Any] = MappingProxyType({}),
-) -> Any:
-    """Make a frame of some kind; `dtypes` and `zones` are to restore, `labels` a pandas frame's header."""
-    if kind == "pandas":
-        import pandas as pd
-
-        known = {n: pd.Series(columns[n], dtype=dtype) for n, dtype in dtypes.items() if dtype is not None}
-        timed = {n: pd.Series(columns[n]).dt.tz_localize("UTC").dt.tz_convert(z) for n, z in zones.items()}
-        frame = pd.DataFrame({**columns, **known, **timed})
-        if labels is not None:
-            frame.columns = labels
-        return frame
-    if kind == "polars":
-        import polars as pl
-
-        plain = {n: list(v) if v.dtype.kind == "O" else v for n, v in columns.items()}
-        frame = pl.DataFrame({n: pl.Series(n, v, dtype=dtypes.get(n)) for n, v in plain.items()})
-        return frame.with_columns(
-            [pl.col(n).dt.replace_time_zone("UTC").dt.convert_time_zone(z) for n, z in zones.items()]
-        )
-    import pyarrow as pa
-
-    timed = {n: pa.timestamp("us", zone) for n, zone in zones.items()}
-    arrays = {name: pa.array(v, type=timed.get(name)) for name, v in columns.items()}
-    return pa.table({n: a.dictionary_encode() if n in dtypes else a for n, a in arrays.items()})
 
 
 def with_dtypes_of(frame: Any, like: Any) -> Any:
@@ -179,34 +149,64 @@ def _of_pandas(table: Any) -> Columns:
 
     names = plain_names(table.columns)
     labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
-    values, zones = [], {}
-    for i in range(table.shape[1]):
+    values, zones, own = [], {}, list(table.dtypes)
+    for i, dtype in enumerate(own):
         column = table.iloc[:, i]
-        if isinstance(column.dtype, pd.SparseDtype):
+        if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
+            values.append(column.to_numpy())
+            continue
+        if isinstance(dtype, pd.SparseDtype):
             column = column.sparse.to_dense()
-        if isinstance(column.dtype, pd.DatetimeTZDtype):
-            zones[i] = column.dtype.tz
+        zone = getattr(dtype, "tz", None) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None)
+        if zone is not None:
+            zones[i] = zone
             column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-        values.append(_native_column(nw.from_native(column, series_only=True)))
-    return Columns(names, values, "pandas", labels, zones)
+        values.append(_native_column(nw.from_native(column, series_only=True), names[i]))
+    return Columns(names, values, "pandas", labels, zones, own)
 
 
-def _native_column(series: nw.Series) -> Any:
+def _native_column(series: nw.Series, name: str) -> Any:
     """A numpy column; a categorical dtype is kept whole, so that its levels are not lost."""
-    if isinstance(series.dtype, (nw.Categorical, nw.Enum)):
-        return series
-    if isinstance(series.dtype, (nw.Datetime, nw.Date, nw.Duration)):
-        kind = "timedelta64[us]" if isinstance(series.dtype, nw.Duration) else "datetime64[us]"
-        return np.asarray(series.to_numpy()).astype(kind)
-    if series.dtype == nw.Boolean:
-        return (
-            np.array(series.to_list(), dtype=object)
-            if series.null_count()
-            else series.to_numpy().astype(bool)
-        )
-    if series.dtype.is_numeric():
-        return series.cast(nw.Float64).to_numpy() if series.null_count() else np.asarray(series.to_numpy())
+    dtype = series.dtype
+    if isinstance(dtype, (nw.Categorical, nw.Enum)):
+        arrow = hasattr(
+            getattr(series.to_native(), "dtype", None), "pyarrow_dtype"
+        )  # no categories in pandas
+        return _cells(series.to_list()) if arrow else series
+    if isinstance(dtype, (nw.Datetime, nw.Date, nw.Duration)):
+        return _times(series, name)
+    if dtype == nw.Boolean:
+        return _cells(series.to_list()) if series.null_count() else series.to_numpy().astype(bool)
+    if dtype.is_numeric() and not isinstance(dtype, nw.Decimal):
+        if not series.null_count():
+            return np.asarray(series.to_numpy())
+        if dtype.is_integer() and dtypes.has_large(np.asarray(series.drop_nulls().to_numpy())):
+            return _cells(series.to_list())
+        if dtype.is_float() and bool(series.drop_nulls().is_nan().any()):
+            raise InputError(
+                f"column {name!r} holds both null and NaN, which are the same missing value here. Use one of "
+                "them, such as with fill_nan(None)."
+            )
+        return series.cast(nw.Float64).to_numpy()
     return _cells(series.to_list())
+
+
+def _times(series: nw.Series, name: str) -> np.ndarray:
+    """Times and durations in microseconds; what a float of days would round is refused."""
+    kind = "timedelta64" if isinstance(series.dtype, nw.Duration) else "datetime64"
+    found = np.asarray(series.to_numpy())
+    if found.dtype.kind not in "mM":  # an object array of dates
+        found = np.array([None if is_missing(v) else v for v in found], dtype=f"{kind}[us]")
+    out = found.astype(f"{kind}[us]")
+    back = times_of(days_of(out), out.dtype)
+    lost = ~np.isnat(out) & ((out.astype(found.dtype) != found) | (back != out))
+    if lost.any():
+        i = int(np.flatnonzero(lost)[0])
+        raise InputError(
+            f"row {i}: {found[i]} in column {name!r} is finer than the microseconds that are kept (for dates "
+            "far from 1970: milliseconds). Round the column, also for the model."
+        )
+    return out
 
 
 def _cells(values: Sequence[Any]) -> np.ndarray:

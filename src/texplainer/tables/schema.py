@@ -10,6 +10,8 @@ met in the rows to explain are counted on (`unseen`). A group of one-hot columns
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +20,11 @@ import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import suggest
-from texplainer.tables import cells, native, onehot
+from texplainer.support.names import some, suggest
+from texplainer.tables import cells, dtypes, native, onehot
 from texplainer.types import Array
+
+_NEW_CATEGORY = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,15 @@ class Schema:
         Column index -> the dtype of a column of datetimes or durations.
     zones
         Column index -> its time zone.
+    restore
+        Column index -> the dtype of a frame's column, where it is not written as plain floats.
     narrow_floats
         Whether the user's numbers were float32 throughout: the model then gets float32.
     header
         The background's own names, where `feature_names` gave it others; a table may carry either.
     unseen
-        Column index -> levels met after the background, in their order; filled as tables are read.
+        Column index -> {category met after the background: its code}. Codes are never used again for
+        another category, so that calls from several threads do not meet.
     """
 
     names: tuple[str, ...]
@@ -71,9 +78,10 @@ class Schema:
     labels: Any = None
     times: Mapping[int, np.dtype] = field(default_factory=dict)
     zones: Mapping[int, Any] = field(default_factory=dict)
+    restore: Mapping[int, Any] = field(default_factory=dict)
     narrow_floats: bool = False
     header: tuple[str, ...] = ()
-    unseen: dict[int, list[Any]] = field(default_factory=dict, compare=False)
+    unseen: dict[int, dict[Any, int]] = field(default_factory=dict, compare=False)
 
     @property
     def width(self) -> int:
@@ -103,8 +111,9 @@ class Schema:
             return self.layout.to_codes(self.inner.read(table), self.inner.names)
         found = native.columns_of(table, one_row=True)
         columns = found.values
+        order: Sequence[int] = range(len(columns))
         if found.names is not None and self.named:
-            columns = self._in_order(found.names, columns)
+            order = self.order_of(found.names)
         elif len(columns) != self.width:
             raise InputError(
                 f"the table has {len(columns)} columns; expected {self.width} ({some(self.names)}). "
@@ -114,7 +123,12 @@ class Schema:
         if rows == 0:
             raise InputError("the table has 0 rows; expected at least 1. Pass the rows to explain.")
         out = np.empty((rows, self.width))  # (rows, features)
-        for j, column in enumerate(columns):
+        for j, place in enumerate(order):
+            column = columns[place]
+            if j in self.times:
+                cells.check_times(
+                    column, self.names[j], self.times[j], self.zones.get(j), found.zones.get(place)
+                )
             out[:, j] = self._codes(column, j) if j in self.levels else cells.floats_of(column, self.names[j])
         return out
 
@@ -122,26 +136,24 @@ class Schema:
         """Turn floats back into the kind of table the model eats."""
         if self.inner is not None and self.layout is not None:
             return self.inner.write(self.layout.to_cells(rows))
-        if not self.levels and not self.times:
+        array = self.kind == "array"
+        if not self.levels and not self.times and (array or not self.restore):
             numbers = rows.astype(np.float32) if self.narrow_floats else rows
-            if self.kind == "array":
+            if array:
                 return numbers
             if self.kind == "pandas":
                 import pandas as pd
 
                 labels = list(self.names) if self.labels is None else self.labels
                 return pd.DataFrame(numbers, columns=labels, copy=False)
-        if self.kind == "array" and not self.encoded:
+        if array and not self.encoded and len(self.times) < self.width:
             return rows
         columns = {name: self.column(rows, j) for j, name in enumerate(self.names)}
-        if self.kind == "array":
-            numeric = all(np.asarray(values).dtype.kind in "fiub" for values in columns.values())
-            return np.column_stack(
-                [np.asarray(v, dtype=float if numeric else object) for v in columns.values()]
-            )
-        dtypes = {self.names[j]: self._dtype(rows, j) for j in self.dtypes}
-        zones = {self.names[j]: zone for j, zone in self.zones.items()}
-        return native.frame_of(columns, self.kind, dtypes, self.labels, zones)
+        if array:
+            return dtypes.stacked(list(columns.values()))
+        own = {self.names[j]: dtype for j, dtype in self.restore.items()}
+        own |= {self.names[j]: self._dtype(rows, j) for j in self.dtypes}
+        return dtypes.frame_of(columns, self.kind, own, self.labels)
 
     def column(self, rows: Array, index: int) -> np.ndarray:
         """The user's own values of one column (levels instead of codes)."""
@@ -153,7 +165,8 @@ class Schema:
         levels = (*self.levels[index], *self.unseen.get(index, ()))
         missing = ~np.isfinite(values)
         codes = np.where(missing, 0, values).astype(int)
-        if levels and all(isinstance(level, (int, float)) for level in levels):
+        numbers = bool(levels) and all(isinstance(level, (int, float)) for level in levels)
+        if numbers and not (missing.any() and any(isinstance(v, bool) or abs(v) > 2**53 for v in levels)):
             out = np.asarray(levels)[codes]
             return np.where(missing, np.nan, out) if missing.any() else out
         table = np.empty(max(1, len(levels)), dtype=object)
@@ -175,10 +188,12 @@ class Schema:
 
     def _dtype(self, rows: Array, index: int) -> Any:
         """The dtype a column of categories is written with: wider where a row has a level of its own."""
-        new = self.unseen.get(index, ())
-        if not new or np.nanmax(rows[:, index], initial=-1.0) < len(self.levels[index]):
+        known, codes = len(self.levels[index]), rows[:, index]
+        if not np.nanmax(codes, initial=-1.0) >= known:
             return self.dtypes[index]
-        return native.wider(self.dtypes[index], new)
+        new = {code: level for level, code in list(self.unseen[index].items())}
+        present = np.unique(codes[codes >= known]).astype(int)  # of these rows alone
+        return native.wider(self.dtypes[index], [new[code] for code in present])
 
     def wide(self, rows: Array) -> Array:
         """The rows of the wide table the model eats, as floats."""
@@ -208,20 +223,20 @@ class Schema:
         return schema, layout.to_codes(rows, self.names)
 
     def _codes(self, column: Any, index: int) -> Array:
-        """Codes of a column of categories; a level met for the first time is counted on."""
+        """Codes of a column of categories; a category met for the first time gets the next free code."""
         values = column.to_list() if isinstance(column, nw.Series) else column
-        unseen = self.unseen.setdefault(index, [])
-        where = {level: float(code) for code, level in enumerate((*self.levels[index], *unseen))}
+        where = {level: float(code) for code, level in enumerate(self.levels[index])}
+        unseen = self.unseen.setdefault(index, {})
         out = np.empty(len(values))
         for i, value in enumerate(values):
             if native.is_missing(value):
                 out[i] = np.nan
-                continue
-            if value not in where:
+            elif value in where:
+                out[i] = where[value]
+            else:
                 self._check_new(value, i, index)
-                where[value] = float(len(where))
-                unseen.append(value)
-            out[i] = where[value]
+                with _NEW_CATEGORY:  # a code means one category in all threads
+                    out[i] = unseen.setdefault(value, len(where) + len(unseen))
         return out
 
     def _check_new(self, value: Any, row: int, index: int) -> None:
@@ -234,12 +249,14 @@ class Schema:
                 f"{some(levels)}. Add a row with this level to the background, or map it to a known one."
             )
 
-    def _in_order(self, names: Sequence[str], columns: list[np.ndarray]) -> list[np.ndarray]:
+    def order_of(self, names: Sequence[str]) -> list[int]:
+        """Where a table with these names holds this schema's columns."""
         where = {name: i for i, name in enumerate(names)}
         if self.header and set(names) == set(self.header):
-            return [columns[where[name]] for name in self.header]
+            return [where[name] for name in self.header]
         missing = [name for name in self.names if name not in where]
-        extra = [name for name in names if name not in set(self.names)]
+        known = set(self.names)
+        extra = [name for name in names if name not in known]
         if missing or extra:
             parts, near = [], ""
             if missing:
@@ -253,7 +270,7 @@ class Schema:
                 f"the table {' and '.join(parts)}; expected exactly {some(self.names)}. "
                 f"Select the background's columns before explaining.{near}"
             )
-        return [columns[where[name]] for name in self.names]
+        return [where[name] for name in self.names]
 
 
 def learn(
@@ -274,35 +291,42 @@ def learn(
             "pass one name per column."
         )
     names = tuple(str(n) for n in (feature_names or own_names or [f"x{j}" for j in range(len(columns))]))
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"the column names {some(twice)} stand twice; expected unique names. Rename them.")
-    unknown = [c for c in categorical if c not in names]
+    declared = set(categorical)
+    unknown = sorted(declared - set(names))
     if unknown:
         raise InputError(
             f"categorical columns {some(unknown)} are not in the table; it has {some(names)}."
             f"{suggest(unknown[0], names)}"
         )
-    levels, dtypes, missing = {}, {}, {}
+    levels, kept, missing, restore = {}, {}, {}, {}
     for j, column in enumerate(columns):
-        known = cells.levels_of(column, names[j], names[j] in categorical)
+        known = cells.levels_of(column, names[j], names[j] in declared)
+        own = found.dtypes[j] if found.dtypes else None
         if known is not None:
             levels[j], dtype = known
             if dtype is not None:
-                dtypes[j] = dtype
+                kept[j] = dtype
             missing[j] = cells.missing_mark(column, kind)
+        elif own is not None and column.dtype.kind not in "mM":
+            own = dtypes.float_dtype(own, column, j in found.nulls)
+        if own is not None and j not in kept:
+            restore[j] = own
     plain = [c for j, c in enumerate(columns) if j not in levels]
     schema = Schema(
         names,
         kind,
         levels,
-        dtypes,
+        kept,
         own_names is not None,
         missing,
-        _ordered(levels, dtypes),
+        _ordered(levels, kept),
         labels=None if feature_names is not None else found.labels,
         times={j: c.dtype for j, c in enumerate(columns) if j not in levels and c.dtype.kind in "mM"},
         zones=found.zones,
+        restore=restore,
         header=tuple(own_names or ()) if feature_names is not None else (),
         narrow_floats=bool(plain) and all(c.dtype == np.float32 for c in plain),
     )
@@ -323,9 +347,3 @@ def _ordered(levels: Mapping[int, tuple[Any, ...]], dtypes: Mapping[int, Any]) -
         j for j, own in levels.items() if len(own) == 2 and all(isinstance(v, (int, float)) for v in own)
     }
     return frozenset(numbers | {j for j, dtype in dtypes.items() if getattr(dtype, "ordered", False)})
-
-
-def some(names: Sequence[Any], most: int = 8) -> str:
-    """Show the first few names of a list."""
-    shown = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names[:most])
-    return f"[{shown}, ... {len(names) - most} more]" if len(names) > most else f"[{shown}]"

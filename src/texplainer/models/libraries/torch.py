@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
+import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -96,17 +99,39 @@ def _last_operation(model: Any, x: Any) -> str:
     return ENDINGS.get(name, "")
 
 
+_LOCK = threading.Lock()
+#: module in use -> how many calls use it now, and the mode its owner left it in
+_IN_USE: weakref.WeakKeyDictionary[Any, tuple[int, bool]] = weakref.WeakKeyDictionary()
+
+
 @contextlib.contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """Put a torch module into eval mode and leave every submodule's mode as it was found."""
-    modes = [(part, part.training) for part in module.modules()]
-    with contextlib.suppress(NotImplementedError):  # an exported program has one mode only
-        module.eval()
+    """Put a torch module into eval mode and leave every submodule's mode as it was found.
+
+    Threads may share a module: the first call switches it, and the last one restores it.
+    """
+    parts = list(module.modules())
+    with _LOCK:
+        for part in parts:
+            count, mode = _IN_USE.get(part, (0, part.training))
+            _IN_USE[part] = (count + 1, mode)
+        with contextlib.suppress(NotImplementedError):  # an exported program has one mode only
+            module.eval()
     try:
         yield
     finally:
-        for part, mode in modes:
-            part.training = mode
+        with _LOCK:
+            for part in parts:
+                count, mode = _IN_USE.pop(part)
+                if count > 1:
+                    _IN_USE[part] = (count - 1, mode)
+                else:
+                    part.training = mode
+
+
+def evaluation_copy(module: Any) -> Any:
+    """A copy in eval mode, for a library that changes the module it is given; the user's stays as it is."""
+    return copy.deepcopy(module).eval()
 
 
 def _content(model: Any) -> Any:

@@ -1,0 +1,184 @@
+"""The model's answer to the user's own table must be the prediction that is explained.
+
+A table is read as floats and written again before the model sees it. If the model answers differently to the
+two, for example because it turns whole numbers into text, an explanation would be of another prediction. A
+few rows are asked of every table that is not simply an array of floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import InputError, ModelError
+from texplainer.models.predictor import Predictor, call_model
+from texplainer.tables import native
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
+
+ROWS = 8
+MOST_COLUMNS = 64  # that are exchanged one by one to find the one which matters
+OF_RANGE, OF_SIZE = 1e-4, 1e-5  # what rounding may explain: of the answers' range, and of their size
+
+
+def check_original(predictor: Predictor, table: Any, rows: Array) -> None:
+    """Compare the model's answers to some rows of `table` with those to the `rows` read from it."""
+    if not predictor.repeatable or _is_floats(table):
+        return
+    which = _sample(predictor.schema, rows)
+    original = _presented(predictor, table, which)
+    if original is None:
+        return
+    expected = _answer(predictor, original, len(which))
+    if expected is None:  # the model takes the written table only
+        return
+    found = _answer(predictor, predictor.schema.write(rows[which]), len(which))
+    if found is None or _same(expected, found):
+        return
+    again = _answer(predictor, original, len(which))
+    if again is None or not _same(expected, again):  # it is random: nothing can be compared
+        return
+    row, output = np.unravel_index(np.argmax(_gap(expected, found)), found.shape)
+    raise InputError(
+        f"the model answers {expected[row, output]:.6g} to row {which[row]} of your table and "
+        f"{found[row, output]:.6g} to the same row as it is explained{_culprit(predictor, original, rows[which])}"
+    )
+
+
+def _is_floats(table: Any) -> bool:
+    """Whether a table is an array of floats, which is handed on as it is."""
+    return type(table) is np.ndarray and table.dtype in (np.float64, np.float32)
+
+
+def _sample(schema: Schema, rows: Array) -> np.ndarray:
+    """Some rows from all over the table; those with missing values and new categories first."""
+    odd = np.isnan(rows).any(axis=1)
+    for j, levels in schema.levels.items():
+        odd |= rows[:, j] >= len(levels)
+    rest = np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int)
+    finite = ~np.isinf(rows).any(axis=1)
+    chosen = [i for i in dict.fromkeys([*np.flatnonzero(odd)[: ROWS // 2], *rest]) if finite[i]]
+    return np.array(sorted(chosen[:ROWS]), dtype=int)
+
+
+def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
+    """Rows of the user's table, in the background's order of columns and the kind of table the model gets.
+
+    None where the user's object is no frame or array.
+    """
+    schema = predictor.schema.inner or predictor.schema
+    kind = type(table).__module__.split(".")[0]
+    if not len(which) or hasattr(table, "collect"):  # a lazy frame was read in one go
+        return None
+    if type(table) is np.ndarray and table.ndim == 2:
+        part = table[which]
+    elif kind == "pandas" and hasattr(table, "columns"):
+        part = table.iloc[which]
+        part = part.iloc[:, _order(schema, native.plain_names(part.columns))]
+    elif kind == "polars" and hasattr(table, "columns"):
+        part = table[which.tolist()]
+        part = part.select([part.columns[i] for i in _order(schema, part.columns)])
+    elif kind == "pyarrow" and hasattr(table, "column_names"):
+        part = table.take(which)
+        part = part.select(_order(schema, part.column_names))
+    else:
+        return None
+    return _converted(part, schema)
+
+
+def _order(schema: Schema, names: Sequence[str]) -> list[int]:
+    """Where a table holds the schema's columns; as they stand where either side has no names of its own."""
+    try:
+        return schema.order_of(names) if schema.named else list(range(len(names)))
+    except InputError:  # the model was given other names than the table has
+        return list(range(len(names)))
+
+
+def _converted(part: Any, schema: Schema) -> Any:
+    """A model fitted without names gets an array, one fitted with names a frame: it would warn of the other."""
+    if schema.kind == "array":
+        if hasattr(part, "to_pandas") and not hasattr(part, "to_numpy"):
+            part = part.to_pandas()
+        return part if isinstance(part, np.ndarray) else part.to_numpy()
+    if isinstance(part, np.ndarray):
+        import pandas as pd
+
+        return pd.DataFrame(part, columns=list(schema.names))
+    return part
+
+
+def _answer(predictor: Predictor, table: Any, rows: int) -> Array | None:
+    try:
+        return call_model(predictor.call, table, rows)
+    except ModelError:
+        return None
+
+
+def _gap(expected: Array, found: Array) -> Array:
+    """How far two answers are apart beyond what rounding explains; 0 where they agree."""
+    both = np.concatenate([expected, found])
+    finite = np.where(np.isfinite(both), both, 0.0)
+    slack = OF_RANGE * np.ptp(finite, axis=0) + OF_SIZE * np.abs(finite).max(axis=0)
+    same = (expected == found) | (np.isnan(expected) & np.isnan(found))
+    with np.errstate(invalid="ignore"):
+        gap = np.where(same, 0.0, np.nan_to_num(np.abs(expected - found), nan=np.inf))
+    return np.where(gap > slack, gap, 0.0)
+
+
+def _same(expected: Array, found: Array) -> bool:
+    return expected.shape == found.shape and not _gap(expected, found).any()
+
+
+def _culprit(predictor: Predictor, original: Any, rows: Array) -> str:
+    """Name the column whose written form changes the answer, found by exchanging one at a time."""
+    schema = predictor.schema.inner or predictor.schema
+    written = predictor.schema.write(rows)
+    expected = _answer(predictor, original, len(rows))
+    exchange = next((f for name, f in EXCHANGES.items() if type(written).__module__.startswith(name)), None)
+    if expected is not None and exchange is not None and type(original) is type(written):
+        for j in _different(original, written, schema.names)[:MOST_COLUMNS]:
+            found = _answer(predictor, exchange(original, written, j), len(rows))
+            if found is None or not _same(expected, found):
+                name, old, new = schema.names[j], _dtype(original, j), _dtype(written, j)
+                return (
+                    f": the column {name!r} is {old} and is passed as {new}. If it holds codes, pass "
+                    f"categorical=[{name!r}]; otherwise convert it to {new} before it reaches the model."
+                )
+    return (
+        ", and no single column explains the difference. Convert the table to floats and categories, or wrap "
+        "the model in a function that takes them."
+    )
+
+
+def _dtype(table: Any, j: int) -> str:
+    if hasattr(table, "column_names"):
+        return str(table.schema.types[j])
+    return str(table.dtypes.iloc[j] if hasattr(table.dtypes, "iloc") else table.dtypes[j])
+
+
+def _different(original: Any, written: Any, names: Sequence[str]) -> list[int]:
+    """Columns of another dtype first, then all others."""
+    return sorted(range(len(names)), key=lambda j: _dtype(original, j) == _dtype(written, j))
+
+
+def _in_pandas(original: Any, written: Any, j: int) -> Any:
+    frame = original.copy()
+    frame.isetitem(j, written.iloc[:, j].set_axis(original.index))
+    return frame
+
+
+def _in_polars(original: Any, written: Any, j: int) -> Any:
+    return original.with_columns(written.to_series(j))
+
+
+def _in_arrow(original: Any, written: Any, j: int) -> Any:
+    return original.set_column(j, written.column_names[j], written.column(j))
+
+
+EXCHANGES: dict[str, Callable[[Any, Any, int], Any]] = {
+    "pandas": _in_pandas,
+    "polars": _in_polars,
+    "pyarrow": _in_arrow,
+}
