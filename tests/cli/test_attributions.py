@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.cli import main
 from texplainer.files import models, results
 
@@ -52,16 +51,22 @@ def test_an_unknown_reading_among_several_is_refused(folder: Path, capsys: Any) 
     assert "nope" in capsys.readouterr().err
 
 
-def test_one_row_is_drawn_in_every_reading_asked_for(folder: Path, capsys: Any) -> None:
-    assert run("explain", "model.skops", "data.csv", "--row", "3", "--attribution", "slope,shapley") == 0
-    drawn = capsys.readouterr().out
-    for name in ("slope", "shapley"):
-        assert ATTRIBUTIONS[name].question in drawn
+def test_a_row_is_drawn_with_contributions_slopes_and_what_else_is_asked_for(
+    folder: Path, capsys: Any
+) -> None:
+    for asked, heads in (("auto", 2), ("slope,shapley", 2), ("variation", 3)):
+        assert run("explain", "model.skops", "data.csv", "--row", "3", "--attribution", asked) == 0
+        drawn = capsys.readouterr().out
+        head = next(line for line in drawn.splitlines() if line.startswith("feature"))
+        assert "contribution" in head and "slope per SD" in head and ("variation" in head) == (heads == 3)
 
 
-def test_what_does_not_add_up_has_no_sum_of_the_others(folder: Path, capsys: Any) -> None:
-    for name in ATTRIBUTIONS:
-        asked = ("--row", "3", "--top", "1", "--attribution", name)
-        assert run("explain", "model.skops", "data.csv", *asked) == 0
-        others = [line.split() for line in capsys.readouterr().out.splitlines() if " others" in line]
-        assert others and all((len(words) > 3) == ATTRIBUTIONS[name].adds_up for words in others), others
+def test_only_contributions_have_a_sum_of_the_others(folder: Path, capsys: Any) -> None:
+    X = model_shelf.table()[model_shelf.NAMES]
+    truth = tx.TExplainer(models.load_model("model.skops"), X, attribution="shapley")(X[3:4]).values[0]
+    assert run("explain", "model.skops", "data.csv", "--row", "3", "--top", "1") == 0
+    (others,) = (line.split() for line in capsys.readouterr().out.splitlines() if " others" in line)
+    rest = np.sort(np.abs(truth))[:-1]
+    assert len(others) == 4 and len(rest) == int(others[0])
+    expected = truth.sum() - truth[np.argmax(np.abs(truth))]
+    assert float(others[-1].replace(",", "")) == pytest.approx(expected, rel=0.01)

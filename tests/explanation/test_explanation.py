@@ -10,6 +10,7 @@ import pytest
 import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import CategoryEffects
+from texplainer.explanation.row import number, signed
 
 RNG = np.random.default_rng(0)
 
@@ -127,22 +128,37 @@ def test_repr_is_honest(explanation):
 
 
 def test_repr_of_one_row_tells_its_cells_and_values(explanation):
-    text = repr(explanation[4])
-    for o, output in enumerate(explanation.output_names):
-        assert f"  {output} = {explanation.predictions[4, o]:.4g}" in text
+    tables = repr(explanation[4]).split("\n\n")
+    assert len(tables) == len(explanation.output_names)
+    for o, (output, text) in enumerate(zip(explanation.output_names, tables, strict=True)):
+        assert f"{output}: {number(explanation.predictions[4, o])}; base value" in text
         for j, name in enumerate(explanation.feature_names):
-            line = next(
-                line for line in text.split(f"  {output} = ")[1].splitlines() if f" {name} = " in line
-            )
-            assert f"{explanation.values[4, j, o]:.4g}" in line and str(explanation.data[4, j])[:4] in line
-    assert " = " not in repr(explanation)
+            line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
+            assert signed(explanation.values[4, j, o]) in line and str(explanation.data[4, j])[:4] in line
+        assert "compute with explainer(X, attribution='shapley')" in text  # made by hand: nothing to ask
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (594_900.0, "594,900"),
+        (0.01234, "0.0123"),
+        (-2.5, "-2.50"),
+        (1234.5, "1,234"),
+        (0.0, "0"),
+        (1e-7, "1.00e-07"),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(value, text):
+    assert number(value) == text
 
 
 @pytest.mark.parametrize("cell", [None, np.nan])
 def test_repr_of_one_row_calls_missing_cells_missing(cell):
     table = np.array([[cell, "red"]], dtype=object)
     one = tx.Explanation.build(np.ones((1, 2)), data=table, base_values=0.0, feature_names=["a", "b"])
-    assert "a = missing" in repr(one) and "b = red " in repr(one)
+    lines = [line.split() for line in repr(one).splitlines()]
+    assert ["a", "missing", "+1.00"] in lines and ["b", "red", "+1.00"] in lines
 
 
 @pytest.mark.parametrize("plot", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])

@@ -172,11 +172,10 @@ def test_notebooks_show_a_table_without_scripts():
 def test_a_notebook_shows_one_row_with_cells_values_and_error_bars():
     row = made(attribution="slope", scale="log-odds", outputs=("1",))[3]
     html = row._repr_html_()
-    assert f"log-odds of class 1 = {float(row.predictions):.4g} (probability" in html
-    assert "What does the model react to, here?" in html and "unstable, relative change 32.0%: kink" in html
-    assert f"{row.data[0]:.6g}" in html and ">+1<" in html and "± 0.1" in html and "<script" not in html
-    assert "this level" in categorical()[0]._repr_html_()
-    assert ">+" not in made(attribution="variation")[0]._repr_html_()
+    assert f"class 1: {1 / (1 + np.exp(-float(row.predictions))):.1%} (log-odds" in html
+    assert "slope per SD: unstable, relative change 32% for moves of 5% of an SD (kink" in html
+    assert f"{row.data[0]:.6g}" in html and ">+1.00 ± 0.1" in html and "<script" not in html
+    assert "* a category" in categorical()[0]._repr_html_()
 
 
 @pytest.mark.parametrize("draw", ["waterfall", "beeswarm", "bar", "scatter", "heatmap"])

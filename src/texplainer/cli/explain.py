@@ -172,6 +172,9 @@ def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
     from texplainer.files import survey
 
     names = list(dict.fromkeys(arguments["attribution"].split(",")))
+    names = [name for name in names if name not in ("slope", "shapley")] or names[
+        :1
+    ]  # both stand in any table
     job = options.job_from(model, data, arguments | {"attribution": names[0]})
     if row >= job.table.rows:
         raise InputError(f"--row {row}: {data} has {job.table.rows} rows, counted from 0.")

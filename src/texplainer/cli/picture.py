@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import zip_longest
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.row import RowTable, row_tables
 
 HALF = 18  # characters a bar may take on either side of its axis
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -18,57 +18,32 @@ _STYLES = {"stable": "green", "unstable": "yellow", "undefined": "red"}
 
 
 def draw(explanation: Explanation, row: int, top: int, console: Console | None = None) -> None:
-    """Draw the first row of an explanation, named `row`, one picture per output."""
+    """Draw the first row of an explanation, named `row`: bars of its contributions, and its slopes beside."""
     console = console or Console()
-    name, scale = explanation.attribution, explanation.scale
-    base = np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0]
-    for o, output in enumerate(explanation.output_names):
-        what = table.quantity(scale, str(output))
-        title = Text.assemble((f"row {row}", "bold"), f"  {what}  ")
-        title.append(f"f(x) = {explanation.arrays['predictions'][0, o]:.6g}", style="bold")
-        title.append(f", mean {base[o]:.6g}")
+    for one in row_tables(explanation):
+        title = Text.assemble((f"row {row}", "bold"), f"  {one.prediction}")
         console.print(title, soft_wrap=True)
-        question = f"{table.ATTRIBUTIONS[name].question} " if name in table.ATTRIBUTIONS else ""
-        console.print(Text(f"{question}{name}: {table.axis_words(name, what, scale)}", "dim"))
-        console.print(_bars(explanation, explanation.arrays["values"][0, :, o], o, top, console.width))
-    console.print(_stability(explanation))
+        console.print(_bars(one, top, console.width))
+        for note in one.notes():
+            style = next((style for word, style in _STYLES.items() if f": {word}" in note), "dim")
+            console.print(Text(note, style=style), soft_wrap=True)
 
 
-def _stability(explanation: Explanation) -> Text:
-    """How far to trust the values, in a line."""
-    arrays = explanation.arrays
-    stability, reason = str(arrays["stability"][0]), str(arrays["reason"][0])
-    relative_change = arrays.get("relative_change", np.full((1, 1), np.nan))[0]
-    known = (
-        f", relative change {np.nanmax(relative_change):.1%}" if np.isfinite(relative_change).any() else ""
-    )
-    return Text(stability + known + (f": {reason}" if reason else ""), style=_STYLES.get(stability, ""))
-
-
-def _bars(explanation: Explanation, values: np.ndarray, output: int, top: int, width: int) -> Table:
-    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
-    error, signed = explanation.arrays.get("error"), table.signed(explanation.attribution)
-    sign, units = "+" if signed else "", explanation.units
-    lines = []
-    for j in order[:top]:
-        bound = float(error[0, j, output]) if error is not None else np.nan
-        name, cell = explanation.feature_names[j], _cell(explanation.arrays["data"][0, j])
-        words = f"± {bound:.1e}" if np.isfinite(bound) and bound else ""
-        words += f"  {units[j]}" if len(set(units)) > 1 else ""  # numbers and levels side by side
-        lines.append((_cut(name), _cut(cell), float(values[j]), f"{values[j]:{sign}.4g}", words.strip()))
-    if len(order) > top:
-        adds_up = table.adds_up(explanation.attribution)  # what does not add up has no sum
-        rest = f"{np.nansum(values[order[top:]]):+.4g}" if adds_up else ""
-        lines.append((f"{len(order) - top} others", "", np.nan, rest, ""))
-    taken = sum(max(len(line[k]) for line in lines) + 2 for k in (0, 1, 3, 4))
-    half = int(np.clip((width - taken - 1) // 2, 4, HALF))
-    longest = np.nanmax(np.abs(values)) if np.isfinite(values).any() else 0.0
+def _bars(row: RowTable, top: int, width: int) -> Table:
+    first = row.columns[0]
+    lines = [[_cut(line[0]), _cut(line[1]), *line[2:]] for line in row.lines(top)]
+    taken = sum(max(len(line[k]) for line in lines) + 2 for k in range(len(lines[0])))
+    half = int(np.clip((width - taken - 1) // 2, 2, HALF))
+    longest = np.nanmax(np.abs(first.values)) if np.isfinite(first.values).any() else 0.0
     grid = Table.grid(padding=(0, 2))
-    for justify in ("left", "right", "left", "right", "right"):
+    for justify in ("left", "right", "left", *["right"] * len(row.columns)):
         grid.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    for name, cell, value, number, words in lines:
-        bar = _bar(value, longest, half, signed)
-        grid.add_row(Text(name), Text(cell, "dim"), bar, number, Text(words, "dim"))
+    head, *rest = lines
+    grid.add_row(*(Text(cell, "dim") for cell in (*head[:2], "", *head[2:])))
+    signed = first.attribution != "variation"
+    for line, j in zip_longest(rest, row.order[:top]):  # the last line may be the sum of the others
+        bar = _bar(np.nan if j is None else float(first.values[j]), longest, half, signed)
+        grid.add_row(Text(line[0]), Text(line[1], "dim"), bar, *line[2:])
     return grid
 
 
@@ -94,7 +69,3 @@ def _bar(value: float, longest: float, half: int, signed: bool) -> Text:
 
 def _cut(text: str, most: int = 24) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)

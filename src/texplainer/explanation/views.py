@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from texplainer.errors import InputError
+from texplainer.explanation.row import row_tables
 
 if TYPE_CHECKING:
     from texplainer.explanation.explanation import Explanation
-
-MOST = 10  # features of a single row in words
 
 
 def importance(explanation: Explanation) -> dict[str, np.ndarray]:
@@ -74,10 +73,12 @@ def summary_words(explanation: Explanation) -> str:
     """What was explained, how, at which cost, and how far to trust it: a few lines."""
     arrays = explanation.arrays
     rows, features, outputs = arrays["values"].shape
+    if rows == 1:
+        return _row_text(explanation)
     names = explanation.output_names
     what = f"output {names[0]!r}" if outputs == 1 else f"{outputs} outputs"
     lines = [
-        f"Explanation of {rows} row{'s'[: rows != 1]} x {features} features, {what} "
+        f"Explanation of {rows} rows x {features} features, {what} "
         f"on the {explanation.scale} scale, attribution {explanation.attribution!r}"
     ]
     if explanation.settings.get("question"):
@@ -90,42 +91,27 @@ def summary_words(explanation: Explanation) -> str:
     if "error" in arrays and np.isfinite(arrays["values"]).any():
         lines.append(f"  error bound  {_error_words(arrays['values'], arrays['error'])}")
     if "relative_change" in arrays:
-        lines.append(f"  relative change       {_relative_change_words(arrays['relative_change'])}")
+        lines.append(f"  change       {_relative_change_words(arrays['relative_change'])}")
     if "stability" in arrays:
         counts = explanation.stability_counts()
         lines.append("  rows         " + ", ".join(f"{n} {v}" for v, n in counts.items()))
     if explanation.categories:
         lines.append(f"  categorical  {', '.join(explanation.categories)}")
-    if rows == 1:
-        lines += [line for o in range(outputs) for line in _row_lines(explanation, o)]
     return "\n".join(lines)
 
 
-def _row_lines(explanation: Explanation, output: int) -> list[str]:
-    """The prediction of a single row, and its greatest values beside their cells."""
-    arrays = explanation.arrays
-    values = arrays["values"][0, :, output]
-    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
-    cells = []
-    for j in order[:MOST]:
-        bound = arrays["error"][0, j, output] if "error" in arrays else 0.0
-        bar = f" ± {bound:.1g}" if np.isfinite(bound) and bound else ""
-        cells.append(
-            (
-                f"{explanation.feature_names[j]} = {_cell_words(arrays['data'][0, j])}",
-                f"{values[j]: .4g}{bar}",
-            )
-        )
-    wide = max((len(name) for name, _ in cells), default=0)
-    lines = [f"  {explanation.output_names[output]} = {arrays['predictions'][0, output]:.4g}"]
-    lines += [f"    {name:{wide}}  {value}" for name, value in cells]
-    return lines + ([f"    and {len(order) - MOST} more"] if len(order) > MOST else [])
-
-
-def _cell_words(cell: Any) -> str:
-    if cell is None or cell != cell:
-        return "missing"
-    return f"{cell:.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
+def _row_text(explanation: Explanation) -> str:
+    """A single row with its contributions and slopes, one table per output."""
+    parts = []
+    for table in row_tables(explanation):
+        cells = table.lines()
+        widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
+        lines = [f"row {table.label}, {table.prediction}"]
+        for name, *rest in cells:
+            right = "  ".join(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))
+            lines.append(f"  {name:{widths[0]}}  {right}".rstrip())
+        parts.append("\n".join(lines + [f"  {note}" for note in table.notes()]))
+    return "\n\n".join(parts)
 
 
 def _error_words(values: np.ndarray, error: np.ndarray) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.row import RowTable, row_tables
 
 MOST = 8
 POSITIVE, NEGATIVE, AMOUNT = "#D55E00", "#0072B2", "#2A8C82"
@@ -18,7 +20,7 @@ _CELL = 'style="text-align:left;padding:1px 12px 1px 0"'
 
 def explanation(subject: Explanation) -> str:
     """An Explanation as a table: of one row its cells and values, of several the strongest features."""
-    return row_tables(subject) if len(subject) == 1 else many_rows(subject)
+    return one_row(subject) if len(subject) == 1 else many_rows(subject)
 
 
 def many_rows(subject: Explanation) -> str:
@@ -39,61 +41,21 @@ def many_rows(subject: Explanation) -> str:
     return captioned_table(repr(subject), heads, rows)
 
 
-def row_tables(subject: Explanation) -> str:
-    """The prediction, and per feature its cell and its value with error bar; one table per output."""
-    return "".join(_one_output(subject, o) for o in range(len(subject.output_names)))
+def one_row(subject: Explanation) -> str:
+    """The prediction, and per feature its value, contribution and slope; one table per output."""
+    return "".join(_one_output(table) for table in row_tables(subject))
 
 
-def _one_output(subject: Explanation, o: int) -> str:
-    arrays = subject.arrays
-    values, signed = arrays["values"][0, :, o], table.signed(subject.attribution)
-    error = arrays["error"][0, :, o] if "error" in arrays else np.full(len(values), np.nan)
-    order = np.argsort(-np.abs(np.nan_to_num(values)), kind="stable")
-    longest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    rows = []
-    for j in order[:MOST]:
-        bound = f"± {error[j]:.1g}" if np.isfinite(error[j]) and error[j] else ""
-        number = "–" if np.isnan(values[j]) else f"{values[j]:{'+' if signed else ''}.3g}"
-        unit = subject.units[j] if subject.units else ""
-        rows.append(
-            [
-                escape(subject.feature_names[j]),
-                escape(_cell(arrays["data"][0, j])),
-                number,
-                bound,
-                _signed_bar(float(values[j]), longest)
-                if signed
-                else _bar(_length(float(values[j]), longest), AMOUNT),
-                escape(unit),
-            ]
-        )
-    if len(order) > MOST:
-        adds_up = table.adds_up(subject.attribution)  # what does not add up has no sum
-        rest = f"{np.nansum(values[order[MOST:]]):+.3g}" if adds_up else ""
-        rows.append([f"the other {len(order) - MOST}", "", rest, "", "", ""])
-    return captioned_table(_headline(subject, o), ("feature", "cell", "value", "error", "", "unit"), rows)
-
-
-def _headline(subject: Explanation, o: int) -> str:
-    """What was predicted and asked, and how far to trust the answer."""
-    arrays, name = subject.arrays, subject.attribution
-    what = table.quantity(subject.scale, str(subject.output_names[o]))
-    prediction = float(arrays["predictions"][0, o])
-    lines = [f"{what} = {prediction:.4g}"]
-    if subject.scale == "log-odds":
-        lines[0] += f" (probability {1 / (1 + np.exp(-np.clip(prediction, -700, 700))):.3g})"
-    question = table.ATTRIBUTIONS[name].question if name in table.ATTRIBUTIONS else ""
-    lines.append(f"{question} {name}: {table.axis_words(name, what, subject.scale)}".strip())
-    if "stability" in arrays:
-        relative_change = float(arrays["relative_change"][0, o]) if "relative_change" in arrays else np.nan
-        reason = str(arrays["reason"][0]) if "reason" in arrays else ""
-        known = f", relative change {relative_change:.1%}" if np.isfinite(relative_change) else ""
-        lines.append(f"{arrays['stability'][0]}{known}" + (f": {reason}" if reason else ""))
-    return "\n".join(lines)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+def _one_output(row: RowTable) -> str:
+    head, *lines = row.lines(MOST)
+    first = row.columns[0].values
+    longest = float(np.nanmax(np.abs(first), initial=0.0)) or 1.0
+    cells = []
+    for line, j in zip_longest(lines, row.order[:MOST]):  # the last line may be the sum of the others
+        bar = "" if j is None else _signed_bar(float(np.nan_to_num(first[j])), longest)
+        cells.append([*(escape(cell) for cell in line[:2]), bar, *(escape(cell) for cell in line[2:])])
+    caption = "\n".join([f"row {row.label}, {row.prediction}", *row.notes()])
+    return captioned_table(caption, (*head[:2], "", *head[2:]), cells)
 
 
 def _length(value: float, longest: float, most: int = 120) -> int:

@@ -1,0 +1,177 @@
+"""One row as people read it: each feature with its value, its contribution and its slope.
+
+The two columns answer two questions. The contribution (attribution "shapley") says why the prediction is what
+it is: the contributions and the base value sum to it. The slope says what a small change of the feature would
+do. Print, notebook and command line all show this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from texplainer.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from texplainer.explanation.explanation import Explanation
+
+SHOWN = 10  # features of a row
+#: attribution -> the head of its column
+HEADS = {"shapley": "contribution", "slope": "slope per SD", "variation": "variation", "gradient": "gradient"}
+CATEGORY_MARK = "*"  # beside the slope of a category: its effect against the other categories, not a slope
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    """The values of one attribution for the features of a row, with their bounds and their stability."""
+
+    attribution: str
+    values: np.ndarray  # (features,)
+    bounds: np.ndarray  # (features,), NaN where unknown
+    stability: str  # "stable, relative change 3%"
+
+    @property
+    def head(self) -> str:
+        """The head of the column."""
+        return HEADS.get(self.attribution, self.attribution)
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """A row of an Explanation: what was predicted, and the columns of its features, the largest first."""
+
+    label: str
+    prediction: str
+    order: np.ndarray  # features by the size of the first column
+    names: tuple[str, ...]
+    cells: tuple[str, ...]
+    category: np.ndarray  # (features,) bool
+    columns: tuple[RowColumn, ...]
+    missing: str  # how to get a column that is not here, "" if none is missing
+
+    def lines(self, shown: int = SHOWN) -> list[list[str]]:
+        """The head, a line per feature, and the sum of the others."""
+        out = [["feature", "value", *(column.head for column in self.columns)]]
+        for j in self.order[:shown]:
+            out.append([self.names[j], self.cells[j], *(self._cell(column, j) for column in self.columns)])
+        left = self.order[shown:]
+        if len(left):
+            rest = [
+                signed(np.nansum(c.values[left])) if c.attribution == "shapley" else "" for c in self.columns
+            ]
+            out.append([f"{len(left)} others", "", *rest])
+        return out
+
+    def notes(self) -> list[str]:
+        """The stability of each column, what the mark means, and which column is missing."""
+        out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
+        if self.category.any() and any(column.attribution == "slope" for column in self.columns):
+            out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
+        return out + ([self.missing] if self.missing else [])
+
+    def _cell(self, column: RowColumn, feature: int) -> str:
+        bound = column.bounds[feature]
+        value = (
+            number(column.values[feature])
+            if column.attribution == "variation"
+            else signed(column.values[feature])
+        )
+        words = value + (f" ± {number(bound, 1)}" if np.isfinite(bound) and bound > 0 else "")
+        marked = self.category[feature] and column.attribution in ("slope", "gradient")
+        return words + (CATEGORY_MARK if marked else "")
+
+
+def row_tables(explanation: Explanation) -> list[RowTable]:
+    """The tables of the first row of an Explanation, one per output."""
+    parts, missing = _both(explanation)
+    return [_table(explanation, parts, missing, o) for o in range(len(explanation.output_names))]
+
+
+def _both(explanation: Explanation) -> tuple[list[Explanation], str]:
+    """The row in each attribution that can be had: contributions first, then slopes, then its own."""
+    one = explanation[:1] if len(explanation) > 1 else explanation
+    parts, failed = [], []
+    for name in dict.fromkeys(["shapley", "slope", explanation.attribution]):
+        try:
+            parts.append(one.with_attribution(name))
+        except (InputError, ModelError):  # loaded, or the model does not answer any more
+            failed.append(name)
+    remedy = ", ".join(f"explainer(X, attribution={name!r})" for name in failed)
+    return parts, f"not in this explanation: {', '.join(failed)}; compute with {remedy}" if failed else ""
+
+
+def _table(explanation: Explanation, parts: list[Explanation], missing: str, o: int) -> RowTable:
+    arrays = explanation.arrays
+    columns = tuple(_column(part, o) for part in parts)
+    size = np.abs(np.nan_to_num(columns[0].values))
+    category = np.array([name in explanation.categories for name in explanation.feature_names])
+    return RowTable(
+        label=str(explanation.index[0]),
+        prediction=_prediction(explanation, o),
+        order=np.argsort(-size, kind="stable"),
+        names=explanation.feature_names,
+        cells=tuple(cell_text(cell) for cell in arrays["data"][0]),
+        category=category,
+        columns=columns,
+        missing=missing,
+    )
+
+
+def _column(part: Explanation, o: int) -> RowColumn:
+    arrays = part.arrays
+    values = arrays["values"][0, :, o]
+    bounds = np.asarray(arrays.get("error", np.full(arrays["values"].shape, np.nan))[0, :, o], dtype=float)
+    words = ""
+    if "stability" in arrays:
+        change = float(arrays["relative_change"][0, o]) if "relative_change" in arrays else np.nan
+        words = str(arrays["stability"][0])
+        words += f", relative change {change:.0%} for moves of 5% of an SD" if np.isfinite(change) else ""
+        reason = str(arrays["reason"][0]) if "reason" in arrays else ""
+        words += f" ({reason})" if reason else ""
+    return RowColumn(part.attribution, values, bounds, words)
+
+
+def _prediction(explanation: Explanation, o: int) -> str:
+    """The prediction and the base value, of log-odds as probabilities too."""
+    value = float(explanation.arrays["predictions"][0, o])
+    base = float(
+        np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0, o]
+    )
+    name = str(explanation.output_names[o])
+    name = f"class {name}" if name.isdigit() else name
+    if explanation.scale == "log-odds":
+        return f"{name}: {_percent(value)} (log-odds {number(value)}); base value {_percent(base)} ({number(base)})"
+    if explanation.scale == "probability":
+        return f"{name}: {value:.1%}; base value {base:.1%}"
+    return f"{name}: {number(value)}; base value {number(base)}"
+
+
+def _percent(log_odds: float) -> str:
+    share = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
+    return "below 0.1%" if share < 0.001 else "above 99.9%" if share > 0.999 else f"{share:.1%}"
+
+
+def signed(value: float) -> str:
+    """A number with its sign."""
+    return f"+{number(value)}" if value > 0 else number(value)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as people write it: 594,900 and 0.0123, an exponent only where it is very small or large."""
+    value = float(value)
+    if not np.isfinite(value) or value == 0:
+        return "nan" if np.isnan(value) else f"{value:.0f}"
+    size = abs(value)
+    if size >= 1e9 or size < 1e-4:
+        return f"{value:.{digits - 1}e}"
+    places = max(0, digits - 1 - int(np.floor(np.log10(size))))
+    return f"{value:,.{places}f}"
+
+
+def cell_text(cell: Any) -> str:
+    """A value of the user's table as text."""
+    if cell is None or cell != cell:
+        return "missing"
+    return f"{cell:,.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
