@@ -1,0 +1,498 @@
+"""Compiled loops of the exact Shapley values of trees.
+
+A *pattern* says which conditions of a path a row satisfies, one bit a feature. Shallow trees are cut into
+groups of neighbouring leaves; a group's pattern has a bit for every feature of the path to it and one for
+every split inside it, and a table holds the Shapley values of every pattern. Deep leaves have no tables: the
+rows of a block are kept in classes of equal patterns on the way down, and the values of a class are computed
+once from the distinct patterns of the background rows.
+
+Rows are stored column by column, (columns, rows). Bytes of outcomes are 255 where a row goes left.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from texplainer.gradients.machine_code import compiled
+from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
+
+BLOCK = 2048  # rows processed together: their patterns and values stay in cache
+MAX_BITS = 10  # of a table's patterns
+MAX_LEAVES = 128  # of a tree that gets tables
+LARGE_TABLE = 600.0  # patterns whose memory traffic costs as much as their look-ups
+LANES = 8  # of quadrature: exact for up to 16 features
+MAX_FEATURES = 63  # distinct features on one path: bits of a word
+
+
+class Nodes(NamedTuple):
+    """An ensemble's nodes in preorder, as the kernels read them."""
+
+    kind: np.ndarray  # (nodes,) uint8
+    column: np.ndarray  # (nodes,) int64
+    feature: np.ndarray  # (nodes,) int64: the raw feature of the column
+    threshold: np.ndarray  # (nodes,)
+    right: np.ndarray  # (nodes,) int64; at a leaf, its row of `value`
+    parent: np.ndarray  # (nodes,) int64; -1 at a root
+    end: np.ndarray  # (nodes,) int64: one past the node's subtree
+    ratio: np.ndarray  # (nodes,) the node's cover over its parent's
+    roots: np.ndarray  # (trees + 1,) int64
+    output: np.ndarray  # (trees,) int64
+    value: np.ndarray  # (leaves, width)
+    depth: int
+
+
+class Groups(NamedTuple):
+    """Groups of leaves that share a table. `first_*` arrays have one entry more than what they index."""
+
+    first_group: np.ndarray  # (trees + 1,)
+    first_bit: np.ndarray  # (groups + 1,)
+    first_literal: np.ndarray  # (bits + 1,)
+    literal: np.ndarray  # (literals,) node within the tree, negative (~node) where the row must go right
+    first_feature: np.ndarray  # (groups + 1,)
+    feature: np.ndarray  # (group features,)
+    first_leaf: np.ndarray  # (groups + 1,)
+    leaf: np.ndarray  # (group leaves,) node
+    first_condition: np.ndarray  # (group leaves + 1,)
+    condition: np.ndarray  # (conditions, 3): position in the group's features, bits that are 1, bits that are 0
+    table: np.ndarray  # (groups + 1,) where the tables begin
+    deep: np.ndarray  # (nodes,) bool: whether a leaf without a table lies below
+
+
+class Game(NamedTuple):
+    """What absent features are replaced by: background rows, or the covers of the trees."""
+
+    cells: np.ndarray  # (columns, background rows)
+    weight: np.ndarray  # (background rows,) sums to 1
+    path: bool  # whether the covers take the place of the background rows
+    gain: np.ndarray  # (MAX + 2, MAX + 2), by q and p: (p-1)! q! / (p+q)!, 0 for p = 0
+    loss: np.ndarray  # (MAX + 2, MAX + 2), by q and p: p! (q-1)! / (p+q)!, 0 for q = 0
+    place: np.ndarray  # (MAX + 2, places) of Gauss-Legendre on [0, 1], by d features, exact for them
+    mass: np.ndarray  # (MAX + 2, places) their weights, 0 behind the last place
+    gains: np.ndarray  # (17, 17, LANES) by d and q: mass (1 - t)^q / t
+    losses: np.ndarray  # (17, 17, LANES) by d and q: mass (1 - t)^(q-1), 0 for q = 0
+
+
+@njit(error_model="numpy")
+def _popcount(x):
+    x = np.uint64(x)
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+# ------------------------------------------------------------------ cutting trees into groups
+
+
+@njit(error_model="numpy")
+def _path_features(nodes, node, found):
+    """The distinct features on the path to a node, in `found`; their number."""
+    count = 0
+    at = nodes.parent[node]
+    while at >= 0:
+        new = True
+        for i in range(count):
+            new &= found[i] != nodes.feature[at]
+        if new:
+            found[count] = nodes.feature[at]
+            count += 1
+        at = nodes.parent[at]
+    return count
+
+
+@njit(error_model="numpy")
+def _inner_conditions(nodes, node, most, found):
+    """The distinct splits of a subtree, as nodes in `found`; their number, or -1 where above `most`."""
+    count = 0
+    for at in range(node, nodes.end[node]):
+        if nodes.kind[at] & LEAF:
+            continue
+        known = False
+        for i in range(count):
+            other = found[i]
+            known |= (
+                nodes.column[other] == nodes.column[at]
+                and nodes.threshold[other] == nodes.threshold[at]
+                and (nodes.kind[other] ^ nodes.kind[at]) & MISSING_LEFT == 0
+            )
+        if not known:
+            if count == most:
+                return -1
+            found[count] = at
+            count += 1
+    return count
+
+
+@njit(error_model="numpy")
+def _all_features(nodes, conditions, count, features, known):
+    """Append to the `known` features those of some nodes; the number in all."""
+    for i in range(count):
+        feature, new = nodes.feature[conditions[i]], True
+        for j in range(known):
+            new &= features[j] != feature
+        if new:
+            features[known] = feature
+            known += 1
+    return known
+
+
+@njit(error_model="numpy")
+def _choose_groups(nodes, first, last, tabled, cost, chosen, features, conditions):
+    """Choose the cheapest cut of one tree into groups, from the leaves up; `cost` and `chosen` (nodes,)."""
+    for node in range(last - 1, first - 1, -1):
+        path = _path_features(nodes, node, features)
+        leaf = nodes.kind[node] & LEAF != 0
+        inner = -1
+        if tabled and path <= MAX_BITS:
+            inner = _inner_conditions(nodes, node, MAX_BITS - path, conditions)
+        own = np.inf
+        if inner >= 0:
+            width = _all_features(nodes, conditions, inner, features, path)
+            own = width * (1.0 + 2.0 ** (path + inner) / LARGE_TABLE)
+        below = 8.0 * path if leaf else cost[node + 1] + cost[nodes.right[node]]
+        chosen[node] = own <= below
+        cost[node] = min(own, below)
+
+
+@compiled()
+def cut_into_groups(nodes, counts, groups):
+    """Cut all trees into groups of leaves and describe them in `groups`, arrays that are large enough.
+
+    `counts` (6,) receives the numbers of groups, bits, literals, features, leaves and conditions. Returns
+    whether every path has few enough features.
+    """
+    cost, chosen = np.empty(len(nodes.kind)), np.zeros(len(nodes.kind), np.bool_)
+    features, conditions = np.empty(nodes.depth + MAX_BITS + 1, np.int64), np.empty(MAX_BITS, np.int64)
+    stack = np.empty(nodes.depth + 2, np.int64)
+    counts[:] = 0
+    fits = True
+    for tree in range(len(nodes.output)):
+        first, last = nodes.roots[tree], nodes.roots[tree + 1]
+        groups.first_group[tree] = counts[0]
+        _choose_groups(
+            nodes, first, last, last - first < 2 * MAX_LEAVES, cost, chosen, features, conditions
+        )
+        stack[0], top = first, 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if chosen[node]:
+                if nodes.end[node] - node > 1 or nodes.parent[node] >= 0:
+                    _describe(nodes, node, first, counts, groups, features, conditions)
+            elif nodes.kind[node] & LEAF:
+                fits &= _path_features(nodes, node, features) <= MAX_FEATURES
+                at = node
+                while at >= 0 and not groups.deep[at]:
+                    groups.deep[at] = True
+                    at = nodes.parent[at]
+            else:
+                stack[top], stack[top + 1] = nodes.right[node], node + 1
+                top += 2
+    groups.first_group[len(nodes.output)] = counts[0]
+    return fits
+
+
+@njit(error_model="numpy")
+def _describe(nodes, node, root, counts, groups, features, conditions):
+    """Write one group: its bits, features and leaves."""
+    g, bit, literal = counts[0], counts[1], counts[2]
+    path = _path_features(nodes, node, features)
+    inner = _inner_conditions(nodes, node, MAX_BITS, conditions)
+    width = _all_features(nodes, conditions, inner, features, path)
+    for i in range(path):  # all conditions of the path on one feature are one bit
+        groups.first_literal[bit] = literal
+        at, child = nodes.parent[node], node
+        while at >= 0:
+            if nodes.feature[at] == features[i]:
+                groups.literal[literal] = at - root if child == at + 1 else ~(at - root)
+                literal += 1
+            at, child = nodes.parent[at], at
+        bit += 1
+    for i in range(inner):
+        groups.first_literal[bit] = literal
+        groups.literal[literal] = conditions[i] - root
+        literal += 1
+        bit += 1
+    groups.first_literal[bit] = literal
+    for i in range(width):
+        groups.feature[counts[3] + i] = features[i]
+    for at in range(node, nodes.end[node]):
+        if nodes.kind[at] & LEAF:
+            _describe_leaf(nodes, node, at, counts, groups, features, width, path, conditions, inner)
+    bits = path + inner
+    groups.table[g + 1] = groups.table[g] + nodes.value.shape[1] * width * (1 << bits)
+    counts[0], counts[1], counts[2], counts[3] = g + 1, bit, literal, counts[3] + width
+    groups.first_bit[g + 1], groups.first_feature[g + 1], groups.first_leaf[g + 1] = bit, counts[3], counts[4]
+
+
+@njit(error_model="numpy")
+def _describe_leaf(nodes, node, leaf, counts, groups, features, width, path, conditions, inner):
+    """Write one leaf of a group: for every feature of its path the bits that must be 1, and 0."""
+    at_leaf, condition = counts[4], counts[5]
+    groups.leaf[at_leaf] = leaf
+    for i in range(width):
+        ones, zeros = 0, 0
+        if i < path:
+            ones = 1 << i
+        child, at = leaf, nodes.parent[leaf]
+        while child != node:
+            if nodes.feature[at] == features[i]:
+                for c in range(inner):
+                    other = conditions[c]
+                    if (
+                        nodes.column[other] == nodes.column[at]
+                        and nodes.threshold[other] == nodes.threshold[at]
+                        and (nodes.kind[other] ^ nodes.kind[at]) & MISSING_LEFT == 0
+                    ):
+                        if child == at + 1:
+                            ones |= 1 << (path + c)
+                        else:
+                            zeros |= 1 << (path + c)
+            child, at = at, nodes.parent[at]
+        if ones | zeros:
+            groups.condition[condition, 0] = i
+            groups.condition[condition, 1] = ones
+            groups.condition[condition, 2] = zeros
+            condition += 1
+    counts[4], counts[5] = at_leaf + 1, condition
+    groups.first_condition[at_leaf + 1] = condition
+
+
+# ------------------------------------------------------------------ patterns of rows
+
+
+@njit(error_model="numpy")
+def _outcomes(nodes, tree, cells, start, count, out):
+    """Bytes (nodes of the tree, rows): 255 where a row goes left at a split."""
+    first = nodes.roots[tree]
+    for node in range(first, nodes.roots[tree + 1]):
+        if nodes.kind[node] & LEAF:
+            continue
+        x, threshold, byte = cells[nodes.column[node]], nodes.threshold[node], out[node - first]
+        if nodes.kind[node] & MISSING_LEFT:
+            for r in range(count):
+                byte[r] = 0 if x[start + r] > threshold else 255
+        else:
+            for r in range(count):
+                byte[r] = 255 if x[start + r] <= threshold else 0
+
+
+@njit(error_model="numpy")
+def _patterns(groups, g, out, count, byte, pattern):
+    """The patterns of rows in a group, from their outcomes."""
+    pattern[:count] = 0
+    for bit in range(groups.first_bit[g], groups.first_bit[g + 1]):
+        byte[:count] = 255
+        for i in range(groups.first_literal[bit], groups.first_literal[bit + 1]):
+            literal = groups.literal[i]
+            if literal >= 0:
+                went = out[literal]
+                for r in range(count):
+                    byte[r] &= went[r]
+            else:
+                went = out[~literal]
+                for r in range(count):
+                    byte[r] &= ~went[r]
+        mask = np.uint16(1 << (bit - groups.first_bit[g]))
+        for r in range(count):
+            pattern[r] |= np.uint16(byte[r] | (np.uint16(byte[r]) << 8)) & mask
+
+
+# ------------------------------------------------------------------ tables
+
+
+@compiled()
+def fill_tables(nodes, groups, game, table, first, last):
+    """Fill the tables of trees ``first..last``; `table` begins with that of the first one's first group."""
+    count = 0 if game.path else game.cells.shape[1]
+    out = np.empty((2 * MAX_LEAVES, BLOCK), np.uint8)
+    byte, pattern = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint16)
+    share = np.empty(1 << MAX_BITS)
+    weight, leaf_table = np.empty(1 << MAX_BITS), np.empty((1 << MAX_BITS, MAX_BITS))
+    sums = np.empty((LANES, 1 << MAX_BITS))
+    origin = groups.table[groups.first_group[first]]
+    for tree in range(first, last):
+        begin, end = groups.first_group[tree], groups.first_group[tree + 1]
+        if begin == end:
+            continue
+        for g in range(begin, end):
+            table[groups.table[g] - origin : groups.table[g + 1] - origin] = 0.0
+        if game.path:
+            for g in range(begin, end):
+                _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin)
+            continue
+        # patterns of background rows, a block of rows at a time; the table's own memory holds no sums yet
+        for g in range(begin, end):
+            bits = groups.first_bit[g + 1] - groups.first_bit[g]
+            share[: (1 << bits)] = 0.0
+            for start in range(0, count, BLOCK):
+                here = min(BLOCK, count - start)
+                if g == begin or count > BLOCK:
+                    _outcomes(nodes, tree, game.cells, start, here, out)
+                _patterns(groups, g, out, here, byte, pattern)
+                for r in range(here):
+                    share[pattern[r]] += game.weight[start + r]
+            _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin)
+
+
+@njit(error_model="numpy")
+def _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin):
+    """Add up the tables of a group's leaves; `share` (patterns,) of the background."""
+    patterns = 1 << (groups.first_bit[g + 1] - groups.first_bit[g])
+    features = groups.first_feature[g + 1] - groups.first_feature[g]
+    for at in range(groups.first_leaf[g], groups.first_leaf[g + 1]):
+        begin, end = groups.first_condition[at], groups.first_condition[at + 1]
+        leaf, d = groups.leaf[at], end - begin
+        if game.path:
+            _path_ratios(nodes, groups, g, leaf, begin, d, weight)
+            path_sums(game, d, weight, sums)
+        else:
+            weight[: (1 << d)] = 0.0
+            for pattern in range(patterns):
+                if share[pattern] != 0.0:
+                    weight[_leaf_pattern(groups, begin, end, pattern)] += share[pattern]
+            superset_sums(game, d, weight, sums)
+        for u in range((1 << d)):
+            pattern_values(game, d, u, sums, leaf_table[u])
+        for pattern in range(patterns):
+            u = _leaf_pattern(groups, begin, end, pattern)
+            for i in range(d):
+                value = leaf_table[u, i]
+                if value != 0.0:
+                    row = groups.condition[begin + i, 0]
+                    for k in range(nodes.value.shape[1]):
+                        place = groups.table[g] - origin + (k * features + row) * patterns + pattern
+                        table[place] += nodes.value[nodes.right[leaf], k] * value
+
+
+@njit(error_model="numpy")
+def _leaf_pattern(groups, begin, end, pattern):
+    """Which of a leaf's conditions hold, given a group's pattern."""
+    u = 0
+    for i in range(begin, end):
+        ones, zeros = groups.condition[i, 1], groups.condition[i, 2]
+        if pattern & ones == ones and pattern & zeros == 0:
+            u |= 1 << (i - begin)
+    return u
+
+
+@njit(error_model="numpy")
+def superset_sums(game, d, weight, sums):
+    """For every set m of conditions the sum over the background's patterns w that contain m, (places, 2^d).
+
+    Place t of the quadrature weighs a pattern by t^p, p = d - |w|. As (p-1)! q! / (p+q)! is the integral of
+    t^(p-1) (1-t)^q, and the quadrature exact for d features, these sums are all that `pattern_values` needs.
+    """
+    patterns = (1 << d)
+    for k in range((d + 1) // 2):
+        t, own = game.place[d, k], sums[k]
+        own[patterns - 1] = 1.0
+        for i in range(d):  # t^(d - |w|), from the full pattern down
+            for w in range((1 << i)):
+                own[patterns - 1 - w - (1 << i)] = own[patterns - 1 - w] * t
+        for w in range(patterns):
+            own[w] *= weight[w]
+        if d > 1:
+            for w in range(0, patterns, 4):
+                own[w + 2] += own[w + 3]
+                own[w + 1] += own[w + 3]
+                own[w] += own[w + 1] + own[w + 2] - own[w + 3]
+        else:
+            own[0] += own[1]
+        for i in range(2, d):
+            step = 1 << i
+            for start in range(0, patterns, 2 * step):
+                low, high = own[start : start + step], own[start + step : start + 2 * step]
+                for m in range(step):
+                    low[m] += high[m]
+
+
+@njit(error_model="numpy")
+def path_sums(game, d, ratio, sums):
+    """As `superset_sums`, where condition i holds with "probability" ratio[i], whatever the others."""
+    for k in range((d + 1) // 2):
+        t, own = game.place[d, k], sums[k]
+        own[0] = 1.0
+        for i in range(d):
+            for m in range((1 << i)):
+                own[m + (1 << i)] = own[m] * ratio[i]
+                own[m] *= ratio[i] + (1.0 - ratio[i]) * t
+
+
+@njit(error_model="numpy")
+def pattern_values(game, d, u, sums, out):
+    """Shapley values of a leaf of value 1 for a row of pattern u, in `out` (d,)."""
+    fails = ((1 << d) - 1) & ~u
+    q = _popcount(fails)
+    gain, loss, lost, most = game.gains[d, q], game.losses[d, q], 0.0, 0.0
+    for k in range((d + 1) // 2):
+        lost += loss[k] * sums[k, fails]
+        most += gain[k] * sums[k, fails]
+    for i in range(d):
+        other, rest = fails | 1 << i, most
+        for k in range((d + 1) // 2):
+            rest -= gain[k] * sums[k, other]
+        out[i] = rest if u >> i & 1 else -lost
+
+
+@njit(error_model="numpy")
+def path_values(game, d, u, ratio, out):
+    """As `path_sums` and `pattern_values`, for one pattern of any number of features."""
+    factor = np.empty(d)
+    out[:d] = 0.0
+    for node in range((d + 1) // 2):
+        t, before = game.place[d, node], game.mass[d, node]
+        for j in range(d):
+            factor[j] = ratio[j] + (1.0 - ratio[j]) * t if u >> j & 1 else ratio[j] * (1.0 - t)
+        for i in range(d):
+            own = before * (1.0 - ratio[i]) if u >> i & 1 else -before * ratio[i]
+            for j in range(i + 1, d):
+                own *= factor[j]
+            out[i] += own
+            before *= factor[i]
+
+
+@njit(error_model="numpy")
+def _path_ratios(nodes, groups, g, leaf, begin, d, ratio):
+    """The cover ratios of a leaf's features, all splits on a feature multiplied."""
+    for i in range(d):
+        feature = groups.feature[groups.first_feature[g] + groups.condition[begin + i, 0]]
+        ratio[i] = 1.0
+        child = leaf
+        while nodes.parent[child] >= 0:
+            if nodes.feature[nodes.parent[child]] == feature:
+                ratio[i] *= nodes.ratio[child]
+            child = nodes.parent[child]
+
+
+# ------------------------------------------------------------------ rows
+
+
+@compiled()
+def add_values(nodes, groups, game, table, cells, values, first_tree, last_tree, first, last):
+    """Add the Shapley values of rows ``first..last`` by some trees to `values` (outputs, features, rows)."""
+    out = np.empty((2 * MAX_LEAVES, BLOCK), np.uint8)
+    byte, pattern = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint16)
+    width = nodes.value.shape[1]
+    origin = groups.table[groups.first_group[first_tree]]
+    for start in range(first, last, BLOCK):
+        count = min(BLOCK, last - start)
+        for tree in range(first_tree, last_tree):
+            if groups.first_group[tree] < groups.first_group[tree + 1]:
+                _outcomes(nodes, tree, cells, start, count, out)
+            for g in range(groups.first_group[tree], groups.first_group[tree + 1]):
+                _patterns(groups, g, out, count, byte, pattern)
+                patterns = 1 << (groups.first_bit[g + 1] - groups.first_bit[g])
+                place = groups.table[g] - origin
+                for k in range(width):
+                    for i in range(groups.first_feature[g], groups.first_feature[g + 1]):
+                        own = table[place : place + patterns]
+                        sums = values[nodes.output[tree] + k, groups.feature[i], start : start + count]
+                        for r in range(count):
+                            sums[r] += own[pattern[r]]
+                        place += patterns

@@ -1,0 +1,194 @@
+"""Exact Shapley values of trees against the enumeration of all subsets, and their laws."""
+
+from itertools import product
+from math import factorial
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from oracles_trees import hard, trees_of
+from texplainer.gradients.trees.ensemble import Tree, assemble
+from texplainer.gradients.trees.patterns import pattern_tables
+from texplainer.gradients.trees.readers.table import load
+from texplainer.gradients.trees.soft import compared
+from tree_shelf import MODELS
+
+
+def predict(ensemble, inputs):
+    """The raw sums of the hard trees."""
+    cells = compared(ensemble, ensemble.widen(inputs))
+    return hard(list(trees_of(ensemble)), cells, len(ensemble.base), ensemble.base)
+
+
+def enumerated(f, row, background, weights, owner):
+    """Shapley values by their definition: f of all mixtures, all subsets; `owner` of every input."""
+    features = int(max(owner)) + 1
+    worth = {}
+    for present in product([False, True], repeat=features):
+        mixed = np.where(np.array(present)[owner], row, background)
+        worth[present] = weights @ f(mixed)
+    values = np.zeros((features, len(worth[present])))
+    for j in range(features):
+        for present in worth:
+            if not present[j]:
+                size = sum(present)
+                share = factorial(size) * factorial(features - 1 - size) / factorial(features)
+                after = (*present[:j], True, *present[j + 1 :])
+                values[j] += share * (worth[after] - worth[present])
+    return values
+
+
+def random_ensemble(rng, *, depth, features=6, trees=3, width=1, missing=True):
+    """Trees of random shape, some columns again and again on a path."""
+    found = []
+    for _ in range(trees):
+        left, right, column, threshold = [], [], [], []
+
+        def grow(level):
+            at = len(left)
+            left.append(-1), right.append(-1), column.append(0), threshold.append(0.0)
+            if level < depth and (level < 2 or rng.random() < 0.8):
+                column[at], threshold[at] = rng.integers(features), rng.normal()
+                left[at] = grow(level + 1)
+                right[at] = grow(level + 1)
+            return at
+
+        grow(0)
+        count = len(left)
+        went = rng.random(count) < 0.5 if missing else np.zeros(count, bool)
+        value = rng.normal(size=(count, width))
+        arrays = (np.array(one) for one in (left, right, column, threshold))
+        found.append(Tree(*arrays, went, value))
+    return assemble(found, features=features, base=np.zeros(width), link="identity")
+
+
+def random_rows(rng, count, features=6):
+    rows = rng.normal(size=(count, features))
+    return np.where(rng.random(rows.shape) < 0.1, np.nan, rows)
+
+
+@pytest.mark.parametrize("backgrounds", [1, 37, 130])
+@pytest.mark.parametrize("depth", [1, 3, 6, 9])
+def test_random_trees_equal_the_enumeration(depth, backgrounds):
+    rng = np.random.default_rng(depth)
+    ensemble = random_ensemble(rng, depth=depth, width=2)
+    background, rows = random_rows(rng, backgrounds), random_rows(rng, 3)
+    weights = rng.random(backgrounds)
+    weights /= weights.sum()
+    found = pattern_tables(ensemble, background, weights=weights)(rows)
+    for row, values in zip(rows, found, strict=True):
+        expected = enumerated(lambda z: predict(ensemble, z), row, background, weights, np.arange(6))
+        np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("features", [9, 14])
+def test_deep_leaves_are_completed_by_the_background(features):
+    """Leaves of more features than tables have bits: by sums over sets, and by classes of the background."""
+    rng = np.random.default_rng(3)
+    chain = features  # one long path, a leaf beside every split
+    left = np.array([i for k in range(chain) for i in (2 * k + 1, -1)] + [-1])
+    right = np.array([i for k in range(chain) for i in (2 * k + 2, -1)] + [-1])
+    column = np.array([c for k in range(chain) for c in (k % features, 0)] + [0])
+    tree = Tree(left, right, column, np.full(len(left), -1.0), np.zeros(len(left), bool), rng.normal(size=(len(left), 1)))
+    ensemble = assemble([tree], features=features, base=[0.0], link="identity")
+    background, rows = rng.normal(size=(20, features)), rng.normal(size=(4, features)) - 0.5
+    tables = pattern_tables(ensemble, background)
+    assert tables.groups.deep.any() == (features > 10)
+    found = tables(rows)[:, :, 0]
+    weights = np.full(20, 1 / 20)
+    expected = enumerated(lambda z: predict(ensemble, z), rows[0], background, weights, np.arange(features))
+    np.testing.assert_allclose(found[0], expected[:, 0], rtol=1e-10, atol=1e-13)
+    gap = predict(ensemble, rows)[:, 0] - predict(ensemble, background)[:, 0].mean()
+    np.testing.assert_allclose(found.sum(axis=1), gap, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_library_equals_the_enumeration(name):
+    """All readers: missing values, categories, several outputs, weights of trees."""
+    make, _, _ = MODELS[name]
+    model, data = make()
+    ensemble = load(model)
+    background, rows = data[:37], data[100:102]
+    found = pattern_tables(ensemble, background)(rows)
+    for row, values in zip(rows, found, strict=True):
+        expected = enumerated(
+            lambda z: predict(ensemble, z), row, background, np.full(37, 1 / 37), np.arange(data.shape[1])
+        )
+        np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_inputs_of_one_feature_are_one_player():
+    """Inputs made from one raw column, as by a one-hot encoder, enter a mixture together."""
+    rng = np.random.default_rng(5)
+    ensemble = random_ensemble(rng, depth=7)
+    owner = np.array([0, 1, 1, 2, 0, 2])
+    background, rows = random_rows(rng, 40), random_rows(rng, 3)
+    found = pattern_tables(ensemble, background, owner=owner)(rows)
+    for row, values in zip(rows, found, strict=True):
+        expected = enumerated(lambda z: predict(ensemble, z), row, background, np.full(40, 1 / 40), owner)
+        np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [4, 14])
+def test_a_row_is_bit_identical_whatever_else_is_in_the_batch(depth):
+    rng = np.random.default_rng(7)
+    ensemble = random_ensemble(rng, depth=depth, features=20, trees=4)
+    tables = pattern_tables(ensemble, random_rows(rng, 100, 20))
+    rows = random_rows(rng, 3000, 20)
+    together = tables(rows)
+    assert (tables(rows, threads=1) == together).all()
+    for i in (0, 1234, 2999):
+        assert (tables(rows[i : i + 1])[0] == together[i]).all()
+
+
+def test_tables_that_exceed_memory_are_made_in_parts():
+    rng = np.random.default_rng(8)
+    ensemble = random_ensemble(rng, depth=5, trees=9)
+    background, rows = random_rows(rng, 50), random_rows(rng, 20)
+    whole = pattern_tables(ensemble, background)
+    parts = type(whole)(whole.ensemble, whole.nodes, whole.groups, whole.game, whole.features, memory=3000)
+    assert len(parts._parts()) > 2
+    np.testing.assert_array_equal(parts(rows), whole(rows))
+    assert not parts._kept
+    assert whole._kept
+
+
+def test_symmetry_dummy_and_linearity():
+    rng = np.random.default_rng(9)
+    ensemble = random_ensemble(rng, depth=5, features=5)
+    other = random_ensemble(rng, depth=4, features=5)
+    background, rows = random_rows(rng, 60), random_rows(rng, 10)
+    assert (pattern_tables(assemble(list(trees_of(ensemble)), features=6, base=[0.0], link="identity"), background)(rows)[:, 5] == 0).all()
+    background, rows = background[:, :5], rows[:, :5]
+    both = assemble([*trees_of(ensemble), *trees_of(other)], features=5, base=[0.0], link="identity")
+    apart = pattern_tables(ensemble, background)(rows) + pattern_tables(other, background)(rows)
+    np.testing.assert_allclose(pattern_tables(both, background)(rows), apart, atol=1e-13)
+    order = np.array([3, 1, 4, 0, 2])
+    renamed = [
+        Tree(t.left, t.right, np.argsort(order)[t.column], t.threshold, t.missing_left, t.value)
+        for t in trees_of(ensemble)
+    ]
+    moved = assemble(renamed, features=5, base=[0.0], link="identity")
+    values = pattern_tables(ensemble, background)(rows)
+    np.testing.assert_allclose(pattern_tables(moved, background[:, order])(rows[:, order]), values[:, order], atol=1e-13)
+
+
+def test_increasing_transformations_and_equivalent_thresholds_change_nothing():
+    rng = np.random.default_rng(10)
+    ensemble = random_ensemble(rng, depth=6, missing=False)
+    background, rows = rng.normal(size=(60, 6)), rng.normal(size=(10, 6))
+    values = pattern_tables(ensemble, background)(rows)
+    bent = [Tree(t.left, t.right, t.column, np.exp(t.threshold), t.missing_left, t.value) for t in trees_of(ensemble)]
+    bent = assemble(bent, features=6, base=[0.0], link="identity")
+    np.testing.assert_array_equal(pattern_tables(bent, np.exp(background))(np.exp(rows)), values)
+    observed = np.vstack([background, rows])
+
+    def lowered(tree):
+        columns = observed[:, tree.column]  # (rows, nodes)
+        below = np.where(columns <= tree.threshold, columns, -np.inf).max(axis=0)
+        return Tree(tree.left, tree.right, tree.column, np.maximum(below, -1e6), tree.missing_left, tree.value)
+
+    other = assemble([lowered(t) for t in trees_of(ensemble)], features=6, base=[0.0], link="identity")
+    np.testing.assert_array_equal(pattern_tables(other, background)(rows), values)
