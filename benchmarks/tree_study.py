@@ -191,7 +191,7 @@ explainer that was run is listed. RIS* of the constant control is 0: read stabil
   than TreeSHAP. Beside differences over 0.6 SDs it is two to five times steadier.
 - `shapley` name removed features a little less well than TreeSHAP on the margin (3% less on HELOC and 20-FT,
   12% on Banknote with the mean mask; 1 to 4% with the marginal one). They are steadier on Banknote and 20-FT
-  and less steady on HELOC. With intervals and more seeds: shares_quality.md.
+  and less steady on HELOC.
 - `variation` is ahead of TreeSHAP on the margin with the marginal mask on Banknote and a little behind
   elsewhere, and steadier on HELOC and 20-FT.
 - XGBRFClassifier's probabilities all lie near one half; its gaps are tiny. There the labels chose a narrow

@@ -14,7 +14,7 @@ ROOT_MODULES, FOLDER_MODULES, FILE_LINES, MEDIAN_LINES, FUNCTION_LINES = 8, 15, 
 KERNELS = {
     ("gradients/trees/compiled.py", "vector_rows"),
     ("gradients/trees/compiled.py", "scalar_rows"),
-    ("gradients/trees/crossings.py", "vector_lines"),
+    ("gradients/trees/kernels/classes.py", "add_deep_values"),
 }
 
 

@@ -85,6 +85,9 @@ class TExplainer:
         The most rows given to the model at once. Results do not depend on it, nor on the rows beside, where
         the model's predictions do not; matrix products do, in their last bits (about 1e-15 of a row's largest
         value in float64, 2e-7 in float32; 2e-11 for Gaussian processes).
+    max_evals
+        Model evaluations that the Shapley values of one row may cost where they are estimated from
+        predictions; None for 64 walks of one evaluation per feature.
     validation
         (X, y) held out of training; trees are averaged as widely as predicts these labels no worse.
     """
@@ -104,6 +107,7 @@ class TExplainer:
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
         batch_rows: int = predictor.BATCH_ROWS,
+        max_evals: int | None = None,
         validation: tuple[Any, Any] | None = None,
     ) -> None:
         self.arguments = {name: value for name, value in locals().items() if name != "self"}
@@ -290,7 +294,15 @@ class TExplainer:
         """Explain rows that are known to be acceptable."""
         spec, (engine, categories) = ATTRIBUTIONS[name], self._parts_of(name)
         f0 = self.predictor(rows)
-        context = ExplainContext(rows, f0, self.background, self.predictor, engine, self.background.bounds)
+        context = ExplainContext(
+            rows,
+            f0,
+            self.background,
+            self.predictor,
+            engine,
+            self.background.bounds,
+            self.arguments["max_evals"],
+        )
         found = spec.compute(context)
         swaps = categories.swaps(rows, f0)
         numeric = self.predictor.schema.numeric

@@ -247,12 +247,12 @@ def test_shares_add_up_with_categories_and_missing_cells():
     "made", [NETWORK, lambda rows: NETWORK.predict(rows)], ids=["closed form", "black box"]
 )
 def test_shares_lie_within_their_error_bars_of_a_long_computation(made, monkeypatch):
-    from texplainer.attributions import pairs, walks
+    from texplainer.attributions import line_integral, walks
 
     short = TExplainer(made, X, attribution="shapley")(X[:30])
-    monkeypatch.setattr(pairs, "PAIRS", 4096)
+    monkeypatch.setattr(line_integral, "POINTS", 4096)
     monkeypatch.setattr(walks, "WALKS", 960)
     long = TExplainer(made, X, attribution="shapley")(X[:30])
     assert np.mean(np.abs(short.values - long.values) <= short.diagnostics.error) >= 0.99
     bars = np.linalg.norm(short.diagnostics.error) / np.linalg.norm(long.values)
-    assert bars < 0.8  # and say something
+    assert bars < 0.9  # and say something

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from texplainer.attributions import pairs
+from texplainer.attributions import line_integral
 from texplainer.gradients import autodiff, smoothing
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import BATCH, Settings, Unsupported
@@ -60,7 +60,7 @@ def test_float32_error_bound_covers_the_float64_twin():
 
 def test_no_point_is_passed_through_a_network_for_nothing():
     """Blocks are padded to their size, and once a third of them was padding: points come in whole blocks."""
-    assert BATCH % autodiff.BLOCK == BATCH % pairs.PAIRS == BATCH % smoothing.POINTS == 0
+    assert BATCH % autodiff.BLOCK == BATCH % line_integral.POINTS == BATCH % smoothing.POINTS == 0
     net, seen = network(1, torch.float32), []
     engine = choose(predictor_of(net), X, "auto", Settings(smoothing=0.2))
     net.register_forward_hook(lambda module, given, found: seen.append(len(found)))

@@ -115,13 +115,6 @@ def test_the_costs_of_the_readme_are_recomputed(wide_results):
     assert "TreeSHAP ({}, by paths {}, to {})".format(*trees) in readme
 
 
-def test_the_readme_says_where_treeshap_is_ahead():
-    lines = (RESULTS / "shares_quality.md").read_text(encoding="utf-8").splitlines()
-    rows = [line for line in lines if re.match(r"\| \w+ \| \d \|", line)]
-    worse = sum(line.endswith("**yes** |") for line in rows)
-    assert f"beyond the interval in {worse} of {len(rows)} comparisons" in one_line(ROOT / "README.md")
-
-
 def test_the_headlines_beside_the_paper_are_recomputed():
     runs = [run for run in plan((), FULL) if run.experiment.kind == "stability"]
     tables = [read_run(run.name, RESULTS / "paper") for run in runs]

@@ -24,6 +24,7 @@ class ExplainContext:
     predictor: Predictor
     engine: Engine
     bounds: tuple[Array, Array] | None = None
+    max_evals: int | None = None  # model evaluations a row may cost, where they are a choice
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Attribution:
         The function from a place to values.
     unit
         "sd" (output for one SD more), "slope" (output per unit of the feature) or "share"
-        (output on the way from the background to x).
+        (output between the background and x).
     signed
         Whether the sign means something; unsigned values are sizes.
     adds_up

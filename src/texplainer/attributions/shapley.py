@@ -1,19 +1,18 @@
-"""Shares: where f(x) - E f comes from.
+"""Shapley values: why this prediction.
 
-On the way from a background row b to x every feature contributes something, T_j(x; b), and the contributions
-of one way sum to f(x) - f(b). A share is their mean over the background:
+One definition for every model: the Shapley value of the game v(S) = mean over the background rows b of
+f(x_S, b_rest), every background row with the same weight. They sum to f(x) minus the mean prediction. What
+differs is how they are found:
 
-    phi_j = sum_b w_b [T_j(x; b) + L_j(b)],      sum_j phi_j = f(x) - E f
+* trees, also behind column-wise transformers: exactly, from the patterns of satisfied conditions
+  (`gradients.trees.patterns`); the error is round-off;
+* additive models (linear models, GAMs): exactly, one feature at a time (`additive`);
+* networks and other models with exact gradients: the line integral from the background rows to x
+  (`line_integral`), an estimate of the Shapley value whose error bounds are those of the integral;
+* other models: walks from background rows to x, one feature after the other (`walks`).
 
-The ways by engine: straight lines through trees, cut exactly where they cross a threshold (`lines` of the
-tree engine); straight lines with one exact gradient each, at a place of its own (`pairs`); one feature after
-the other for black boxes (`walks`). A few rows cannot carry the means of all columns, a control variate can:
-L_j is the part of f that is linear in feature j, taken at b, less its mean over the whole background. Linear
-models are then exact, and the weights, tilted as little as it takes, make f - L at the chosen rows average to
-its mean over the background, so that sums are exact.
-
-Rows are taken evenly from the background and nothing is drawn: the same background gives the same shares,
-and a background that differs in its last digits differs in theirs.
+Estimates are made to sum exactly: what is missing is added to the features in proportion to the variance of
+their estimates, so that a feature known exactly, such as an unused one, is left alone.
 """
 
 from __future__ import annotations
@@ -24,115 +23,141 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import t as student
 
-from texplainer.attributions import pairs, walks
+from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.background_sample import BackgroundSample, PathContributions
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import expected_change, moved
-from texplainer.attributions.starts import BackgroundSample, PathContributions, starts_of
+from texplainer.attributions.stability import expected_change, moved, moved_by_signs
+from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Engine
 from texplainer.types import Array
 
-LINES = 128  # as many as make them depend on the background's sample no more than SHAP with 100 rows
-TRIED = {
-    True: 1,
-    False: 4,
-}  # groups of starts by which the relative change is judged, where ways are exact and not
-COVER = 0.997  # of Student's distribution on either side: what the error bars are to cover
+TRIED = 4  # groups of paths by which the relative change of an estimate is judged
+COVER = 0.997  # of Student's distribution on either side: what the error bounds are to cover
 
-#: how contributions are found: (place, starts) -> Ways
-Find = Callable[[ExplainContext, BackgroundSample], PathContributions]
+#: how contributions are estimated: (context, background rows) -> contributions of their paths
+Estimate = Callable[[ExplainContext, BackgroundSample], PathContributions]
 
 
 def shapley(context: ExplainContext) -> AttributionResult:
-    """Mean contributions on the ways from the background to x, with the scatter between groups of ways."""
-    context = replace(context, engine=context.engine.at_point)  # the way itself is averaged over
-    find, count = _find(context)
-    starts = context.background.cached(("starts", count), lambda: starts_of(context, count))
-    ways = find(context, starts)
-    values = ways.groups.sum(axis=1) + ways.correction + starts.centre
-    error = np.hypot(np.hypot(_scatter(ways, starts), _correction_error(ways)), starts.slack)
-    if ways.exact and starts.whole:  # every way of the whole background, each exact: nothing was sampled
-        error = np.zeros_like(error)
-    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
-    error += np.where(values == 0, 0.0, floor[:, None, :])
-    relative_change, spent = _relative_change(context, find, starts, ways)
-    return AttributionResult(values, error, relative_change, np.full(len(values), ways.evaluations + spent))
+    """Shapley values by the method that fits the model."""
+    exact, _ = exact_shapley(context.engine)
+    if exact is not None:
+        return _exactly(context, exact)
+    context = replace(context, engine=context.engine.at_point)  # the path itself is averaged over
+    parts = additive.parts_of(context)
+    if parts is None:
+        return _estimated(context)
+    found = _exactly(context, lambda rows: parts(context.predictor, rows), parts.evaluations)
+    gap = np.abs(context.predictions - context.background.base - found.values.sum(axis=1))
+    wrong = (gap > parts.tolerance).any(axis=1)  # a row that is not additive after all
+    if not wrong.any():
+        return found
+    other = _estimated(replace(context, rows=context.rows[wrong], predictions=context.predictions[wrong]))
+    for name in ("values", "error", "relative_change", "evaluations"):
+        getattr(found, name)[wrong] = getattr(other, name)
+    return found
 
 
-def way_of_shares(engine: Engine) -> str:
-    """The way, in words."""
-    if engine.lines is not None:
-        return f"straight lines through the trees from up to {LINES} background rows, cut at every threshold"
-    if _has_pairs(engine):
-        return f"exact slopes on straight lines from up to {pairs.PAIRS} background rows"
-    return f"walks from up to {walks.WALKS} background rows to the row, one feature after the other"
+def exact_shapley(engine: Engine) -> tuple[Callable[[Array], Array] | None, str]:
+    """The exact values of a tree model, or None and the reason why there are none."""
+    if engine.shapley is None:
+        return None, ""
+    try:
+        return engine.shapley(), ""
+    except Unsupported as reason:
+        return None, str(reason)
 
 
-def _has_pairs(engine: Engine) -> bool:
+def way_of_shapley(engine: Engine) -> str:
+    """How the values are found, as text."""
+    exact, reason = exact_shapley(engine)
+    if exact is not None:
+        return "exact Shapley values of the trees, all background rows"
+    words = "walks from background rows to the row, one feature after the other"
+    if has_line_integral(engine.at_point):
+        words = "line integrals of exact gradients from background rows to the row"
+    return f"{words} (not from the trees: {reason.rstrip('.')})" if reason else words
+
+
+def has_line_integral(engine: Engine) -> bool:
+    """Whether the engine's gradient can be integrated: exact, and of a model without steps."""
     return engine.exact and not engine.averages
 
 
-def _find(context: ExplainContext) -> tuple[Find, int]:
-    """How contributions are found with this engine, and from how many rows."""
-    if context.engine.lines is not None:
-        return _lines, LINES
-    if _has_pairs(context.engine):
-        return pairs.contributions, pairs.PAIRS
-    return walks.contributions, walks.WALKS
+def _exactly(
+    context: ExplainContext, values_of: Callable[[Array], Array], evaluations: int = 0
+) -> AttributionResult:
+    """Values without error beyond round-off; how they change is seen at moved rows."""
+    values = values_of(context.rows)
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
+    error = np.where(values == 0, 0.0, floor[:, None, :])
+    moves = moved_by_signs(context)
+    changes = [values_of(rows) - values for rows in moves]
+    size = np.sqrt((values**2).sum(axis=1))
+    change = expected_change(changes, size, context.background.output_sd)
+    spent = np.full(len(values), evaluations * (1 + len(moves)))
+    return AttributionResult(values, error, change, spent)
 
 
-def _lines(context: ExplainContext, starts: BackgroundSample) -> PathContributions:
-    """Straight lines through trees, cut exactly where they cross a threshold."""
-    assert context.engine.lines is not None
-    found = context.engine.lines(starts.rows, starts.weights, starts.groups, context.rows)
-    stepped = bool(context.predictor.schema.levels) or bool(np.isnan(starts.rows).any())
-    return PathContributions(found, exact=not stepped)
+def _estimated(context: ExplainContext) -> AttributionResult:
+    """Values from paths, made to sum exactly, with the scatter between groups of paths."""
+    estimate, sample = _estimate_of(context)
+    paths = estimate(context, sample)
+    values = paths.groups.sum(axis=1)
+    variance = _variance(paths.groups, sample) * np.square(paths.uncertain)
+    missing = context.predictions - context.background.base - values.sum(axis=1)
+    correction = _completed(missing, variance, pooled=context.predictor.task == "classification")
+    # what is added is as uncertain as it is large
+    error = student.ppf(COVER, sample.count - 1) * np.sqrt(variance) + np.abs(correction)
+    values = values + correction
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
+    error = error + np.where(values == 0, 0.0, floor[:, None, :])
+    change, spent = _relative_change(context, estimate, sample, paths, values)
+    return AttributionResult(values, error, change, np.full(len(values), paths.evaluations + spent))
 
 
-def _scatter(ways: PathContributions, starts: BackgroundSample) -> Array:
-    """Standard error of the mean over groups of ways, widened to a bound."""
-    count = int(starts.groups.max()) + 1
-    total = np.bincount(starts.groups, starts.weights, count)  # (groups,)
-    linear = np.zeros((count, *starts.linear.shape[1:]))
-    np.add.at(linear, starts.groups, starts.weights[:, None, None] * starts.linear)
-    own = (ways.groups + linear) / total[
-        :, None, None
-    ]  # (rows, groups, features, outputs): each group's answer
-    if count < 3:
-        return np.full(own[:, 0].shape, np.nan)
-    away = own - own.mean(axis=1, keepdims=True)
-    sums = away.sum(
-        axis=2, keepdims=True
-    )  # the weights are tilted to the sum, so what follows it is no error
-    along = (away * sums).sum(axis=1) / np.maximum((sums**2).sum(axis=1), np.finfo(float).tiny)
-    away -= along[:, None] * sums
-    deviation = np.sqrt((away**2).sum(axis=1) / (count - 2))
-    return student.ppf(COVER, count - 2) * deviation / np.sqrt(count)
+def _estimate_of(context: ExplainContext) -> tuple[Estimate, BackgroundSample]:
+    """How contributions are estimated, and from which background rows."""
+    if has_line_integral(context.engine):
+        return line_integral.contributions, line_integral.sample_of(context)
+    return walks.contributions, walks.sample_of(context)
 
 
-def _correction_error(ways: PathContributions) -> Array:
-    """What the tilt of the weights put right is as uncertain as it is large, in a feature and in its row.
+def _variance(groups: Array, sample: BackgroundSample) -> Array:
+    """Variance of the mean over groups of paths, (rows, features, outputs)."""
+    own = groups * sample.count  # (rows, groups, features, outputs): each group's answer
+    return own.var(axis=1, ddof=1) / sample.count
 
-    Without it the bars of log-odds of a class against the rest covered nine tenths of the true shares.
+
+def _completed(missing: Array, variance: Array, pooled: bool) -> Array:
+    """What to add to the features so that they sum up, (rows, features, outputs).
+
+    The classes of a probability sum to 1: their features share alike (`pooled`), so that they cancel.
     """
-    size = np.broadcast_to(np.abs(ways.correction), ways.groups[:, 0].shape)
-    typical = np.sqrt((size**2).mean(axis=1, keepdims=True))
-    return np.where(size > 0, size + typical, 0.0)
+    if pooled:
+        variance = np.broadcast_to(variance.sum(axis=2, keepdims=True), variance.shape)
+    total = variance.sum(axis=1, keepdims=True)
+    share = np.divide(variance, total, out=np.zeros(variance.shape), where=total > 0)
+    return share * missing[:, None, :]
 
 
 def _relative_change(
-    context: ExplainContext, find: Find, starts: BackgroundSample, ways: PathContributions
+    context: ExplainContext,
+    estimate: Estimate,
+    sample: BackgroundSample,
+    paths: PathContributions,
+    values: Array,
 ) -> tuple[Array, int | np.ndarray]:
-    """How much the shares change under small moves, by some of the ways."""
-    tried = TRIED[ways.exact]
-    few = starts.some(tried)
-    here = ways.groups[:, :tried].sum(axis=1)
-    scale = few.weights.sum()
+    """How much the values change under small moves, by some of the paths."""
+    few = sample.first_groups(TRIED)
+    here = paths.groups[:, : few.count].sum(axis=1)
+    scale = few.count / sample.count
     changes: list[Array] = []
     spent: int | np.ndarray = 0
     for rows in moved(context):
-        there = find(replace(context, rows=rows, predictions=context.predictor(rows)), few)
+        there = estimate(replace(context, rows=rows, predictions=context.predictor(rows)), few)
         changes.append((there.groups.sum(axis=1) - here) / scale)
         spent += there.evaluations + 1
-    size = np.sqrt(((ways.groups.sum(axis=1) + ways.correction + starts.centre) ** 2).sum(axis=1))
+    size = np.sqrt((values**2).sum(axis=1))
     return expected_change(changes, size, context.background.output_sd), spent

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from texplainer.attributions.attribution import Attribution
 from texplainer.attributions.references import QUANTILES
-from texplainer.attributions.shapley import shapley, way_of_shares
+from texplainer.attributions.shapley import shapley, way_of_shapley
 from texplainer.attributions.slope import gradient, slope
 from texplainer.attributions.variation import variation
 from texplainer.categories import swaps
@@ -29,18 +29,18 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         neighbourhood=True,
     ),
     "shapley": Attribution(
-        question="Where does this prediction come from?",
+        question="Why this prediction?",
         compute=shapley,
         unit="share",
         signed=True,
         adds_up=True,
-        axis="share of {what} above its mean",
-        level_axis="share of {what} above its mean",
+        axis="contribution to {what}",
+        level_axis="contribution to {what}",
         feature_unit="share of the prediction",
         level_unit="share of the prediction",
         category=None,
         beside="slope",
-        how=way_of_shares,
+        how=way_of_shapley,
     ),
     "variation": Attribution(
         question="How much hangs on this feature's value?",

@@ -1,8 +1,9 @@
 """Contributions in a black box: walks from a background row to x, one feature after the other.
 
 A feature is credited with what its step changes; the steps of a walk sum to f(x) - f(b) exactly, those of
-categories and missing cells among them. Every start has an order of its own, fixed once and for all, and the
-next start the same order backwards (Shapley's value, sampled: Castro et al. 2009).
+categories and missing values among them. Every walk has an order of its own, fixed once and for all, and the
+next walk the same order backwards (Shapley values, sampled: Castro et al. 2009; antithetic: Mitchell 2022).
+The walks of many rows are predicted together.
 """
 
 from __future__ import annotations
@@ -12,36 +13,47 @@ from functools import lru_cache
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.background_sample import BackgroundSample, PathContributions, sample_background
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.starts import BackgroundSample, PathContributions
 from texplainer.types import Array
 
-WALKS = 64
+WALKS = 64  # where `max_evals` does not say
+FEWEST = 4
 GOLDEN = (5**0.5 - 1) / 2
 
 
-def contributions(context: ExplainContext, starts: BackgroundSample) -> PathContributions:
-    """One walk from every start to every row."""
+def sample_of(context: ExplainContext) -> BackgroundSample:
+    """The background rows of as many walks as `max_evals` allows."""
+    count = WALKS
+    if context.max_evals is not None:
+        count = max(FEWEST, context.max_evals // (context.rows.shape[1] + 1))
+    return sample_background(context, count)
+
+
+def contributions(context: ExplainContext, sample: BackgroundSample) -> PathContributions:
+    """One walk from every background row of the sample to every row."""
     rows, width = context.rows, context.rows.shape[1]
-    groups = int(starts.groups.max()) + 1
-    sums = np.zeros((len(rows), groups, width, len(context.predictor.outputs)))
+    walks = len(sample.rows)
+    sums = np.zeros((len(rows), sample.count, width, len(context.predictor.outputs)))
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
-    for s, start in enumerate(starts.rows):
-        place_of = walk_order(int(starts.number[s]), width)  # (features,): when each feature takes its step
-        for part in _parts(len(rows), width, context.predictor.piece(width)):
-            replacement_effects = _walk(context, start, rows[part], place_of)  # (rows, features, outputs)
-            replacement_effects[np.abs(replacement_effects) <= floor[part, None, :]] = 0.0
-            sums[part, starts.groups[s]] += starts.weights[s] * replacement_effects
-    return PathContributions(sums, evaluations=len(starts.rows) * (width + 1))
+    place = np.stack([walk_order(int(number), width) for number in sample.number])  # (walks, features)
+    together = max(1, context.predictor.piece(width) // (width + 1))  # walks in one call of the model
+    for first in range(0, len(rows) * walks, together):
+        pair = np.arange(first, min(first + together, len(rows) * walks))
+        row, walk = pair // walks, pair % walks
+        effects = _walk(context, sample.rows[walk], rows[row], place[walk])  # (pairs, features, outputs)
+        effects[np.abs(effects) <= floor[row, None, :]] = 0.0
+        np.add.at(sums, (row, sample.groups[walk]), sample.weight * effects)
+    return PathContributions(sums, evaluations=walks * (width + 1))
 
 
 def walk_order(index: int, width: int) -> np.ndarray:
-    """The place of every feature in a walk: a fixed order for two starts, forwards and backwards."""
+    """The place of every feature in a walk: a fixed order for two walks, forwards and backwards."""
     order = _shuffled(index // 2, width)
     return order if index % 2 == 0 else width - 1 - order
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _shuffled(stream: int, width: int) -> np.ndarray:
     """A fixed order of features, another for each stream: multiples of an irrational turn, sorted."""
     marks = np.arange(1, width + 1) ** 2 * ((stream + 1) * GOLDEN % 1.0)
@@ -51,26 +63,10 @@ def _shuffled(stream: int, width: int) -> np.ndarray:
     return places
 
 
-def _walk(context: ExplainContext, start: Array, rows: Array, place_of: np.ndarray) -> Array:
-    """What every feature's step changes, (rows, features, outputs)."""
-    width = rows.shape[1]
-    count, size = len(rows), context.predictor.piece(width)
-    replacement_effects = np.empty((count, width, len(context.predictor.outputs)))
-    last: Array | None = None
-    span = max(1, size // count)  # steps in one call of the model
-    for first in range(0, width + 1, span):
-        steps = np.arange(first, min(first + span, width + 1))
-        points = np.where(place_of < steps[:, None], rows[:, None, :], start)  # (rows, steps, features)
-        f = context.predictor(points.reshape(-1, width)).reshape(count, len(steps), -1)
-        if last is not None:
-            f = np.concatenate([last, f], axis=1)
-            steps = np.concatenate([[first - 1], steps])
-        replacement_effects[:, steps[:-1]] = np.diff(f, axis=1)
-        last = f[:, -1:]
-    return replacement_effects[:, place_of]
-
-
-def _parts(count: int, width: int, size: int) -> list[slice]:
-    """Rows whose whole walks fit in one piece, at least one."""
-    together = max(1, size // (width + 1))
-    return [slice(i, i + together) for i in range(0, count, together)]
+def _walk(context: ExplainContext, start: Array, rows: Array, place: np.ndarray) -> Array:
+    """What every feature's step changes, (pairs, features, outputs); one background row and row a pair."""
+    count, width = rows.shape
+    taken = place[:, None, :] < np.arange(width + 1)[:, None]  # (pairs, steps, features)
+    points = np.where(taken, rows[:, None, :], start[:, None, :])
+    f = context.predictor(points.reshape(-1, width)).reshape(count, width + 1, -1)
+    return np.take_along_axis(np.diff(f, axis=1), place[:, :, None], axis=1)

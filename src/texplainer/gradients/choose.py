@@ -7,8 +7,9 @@ into one is unfolded for it, as the model sees it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -36,6 +37,40 @@ def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Sett
     Engines see the wide table, as the model does, with its one-hot columns marked as not to be moved;
     their answer is folded to one column a feature. `settings.bounds` are those of the wide table.
     """
+    chosen = _differentiating(predictor, rows, engine, settings)
+    return replace(chosen, shapley=_shapley(predictor, rows)) if engine in ("auto", "tree") else chosen
+
+
+def _shapley(predictor: Predictor, rows: Array) -> Callable[[], Callable[[Array], Array]] | None:
+    """The exact Shapley values of trees, whatever engine differentiates them; None for other models."""
+    from texplainer.gradients.trees.engine import last_step
+    from texplainer.gradients.trees.readers.table import find
+
+    if find(last_step(predictor.model)) is None:
+        return None
+
+    @cache
+    def prepared() -> Callable[[Array], Array] | Unsupported:
+        try:
+            from texplainer.gradients.trees.shapley import tree_shapley
+
+            return tree_shapley(predictor, rows)
+        except ModuleNotFoundError as error:
+            return Unsupported(f"it needs the package {error.name!r}, which is not installed.")
+        except Unsupported as reason:
+            return reason
+
+    def ask() -> Callable[[Array], Array]:
+        found = prepared()
+        if isinstance(found, Unsupported):
+            raise found
+        return found
+
+    return ask
+
+
+def _differentiating(predictor: Predictor, rows: Array, engine: str, settings: Settings) -> Engine:
+    """The engine of the gradient, seen from the table as the user has it."""
     schema = predictor.schema
     if schema.layout is None or schema.inner is None:
         return _zero_categorical_gradients(choose(predictor, rows, engine, settings), schema)
@@ -68,11 +103,6 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
             flags=layout.narrow(found.flags),
         )
 
-    def lines(starts: Array, weights: Array, groups: np.ndarray, rows: Array) -> Array:
-        assert engine.lines is not None
-        found = engine.lines(layout.to_cells(starts), weights, groups, layout.to_cells(rows))
-        return layout.gathered(found, axis=2)
-
     def replaced(rows: Array, row: np.ndarray, column: np.ndarray, values: Array) -> Array:
         assert engine.replaced is not None
         places = np.take(layout.places, column)
@@ -83,7 +113,6 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
         engine,
         gradient=gradient,
         point=point,
-        lines=lines if engine.lines else None,
         replaced=replaced if engine.replaced else None,
     )
     return _zero_categorical_gradients(folded, schema)

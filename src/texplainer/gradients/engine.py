@@ -72,9 +72,9 @@ class Engine:
     width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's SD
     narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
     point: Engine | None = None
-    #: starts (lines, features), weights (lines,), groups (lines,), rows (rows, features) -> the exact
-    #: integral along the lines, (rows, groups, features, outputs); None where the engine has none
-    lines: Callable[[Array, Array, np.ndarray, Array], Array] | None = None
+    #: () -> the function from rows to their exact Shapley values, (rows, features, outputs), prepared at the
+    #: first call; raises `Unsupported` with the reason where the model does not allow it; None without trees
+    shapley: Callable[[], Callable[[Array], Array]] | None = None
     #: rows, row and column of some of their cells, values (values, features) of the columns -> exactly what
     #: f gains with each value in the cell, (cells, values, outputs); None where the model itself must tell
     replaced: Callable[[Array, np.ndarray, np.ndarray, Array], Array] | None = None

@@ -60,6 +60,7 @@ Check = tuple[Callable[[Any], bool], str]
 #: argument -> whether a value will do, and what is expected
 CHECKS: dict[str, Check] = {
     "batch_rows": (_positive, "a whole number of at least 1"),
+    "max_evals": (lambda v: v is None or _positive(v), "None or a whole number of at least 1"),
     "step": (lambda v: not isinstance(v, bool), "'auto', 'paper' or a number"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
     "feature_names": (_names, "a list with one name per column"),

@@ -89,13 +89,6 @@ class OneHotLayout:
             narrow[:, j] = np.where(missing, np.nan, same.argmax(axis=1))
         return narrow
 
-    def gathered(self, wide: np.ndarray, axis: int) -> np.ndarray:
-        """Sum an array over wide columns feature by feature: a group gets what its cells have together."""
-        out = np.take(wide, self.places, axis=axis)
-        for j, group in self.groups.items():
-            out[(slice(None),) * axis + (j,)] = np.take(wide, group.columns, axis=axis).sum(axis=axis)
-        return out
-
     def narrow(self, wide: np.ndarray, axis: int = 1, fill: float = 0.0) -> np.ndarray:
         """Pick the plain columns of an array over wide columns; groups get `fill`."""
         out = np.take(wide, self.places, axis=axis)

@@ -20,7 +20,7 @@ pytest.importorskip("numba")
 
 from oracles_trees import hard, random_rows, random_tree, smoothed, trees_of
 
-from texplainer.gradients.trees import compiled, crossings, soft
+from texplainer.gradients.trees import compiled, soft
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.layout import coherent_order
 from texplainer.gradients.trees.soft import with_half_widths
@@ -95,7 +95,7 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
         same(rows[at], at)
 
 
-@pytest.mark.parametrize("kernel", [compiled.vector_rows, crossings.vector_lines])
+@pytest.mark.parametrize("kernel", [compiled.vector_rows])
 def test_memory_that_is_known_by_its_address_lives_as_long_as_the_work(kernel):
     """Numba frees an array after the last use of its name: memory of the lines was once written to after that."""
     (function,) = ast.parse(inspect.getsource(kernel.py_func)).body

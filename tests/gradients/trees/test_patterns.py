@@ -9,11 +9,12 @@ import pytest
 pytest.importorskip("numba")
 
 from oracles_trees import hard, trees_of
+from tree_shelf import MODELS
+
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.patterns import pattern_tables
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.soft import compared
-from tree_shelf import MODELS
 
 
 def predict(ensemble, inputs):
@@ -40,22 +41,27 @@ def enumerated(f, row, background, weights, owner):
     return values
 
 
+def grown(rng, depth, features):
+    left, right, column, threshold = [], [], [], []
+
+    def grow(level):
+        at = len(left)
+        left.append(-1), right.append(-1), column.append(0), threshold.append(0.0)
+        if level < depth and (level < 2 or rng.random() < 0.8):
+            column[at], threshold[at] = rng.integers(features), rng.normal()
+            left[at] = grow(level + 1)
+            right[at] = grow(level + 1)
+        return at
+
+    grow(0)
+    return left, right, column, threshold
+
+
 def random_ensemble(rng, *, depth, features=6, trees=3, width=1, missing=True):
     """Trees of random shape, some columns again and again on a path."""
     found = []
     for _ in range(trees):
-        left, right, column, threshold = [], [], [], []
-
-        def grow(level):
-            at = len(left)
-            left.append(-1), right.append(-1), column.append(0), threshold.append(0.0)
-            if level < depth and (level < 2 or rng.random() < 0.8):
-                column[at], threshold[at] = rng.integers(features), rng.normal()
-                left[at] = grow(level + 1)
-                right[at] = grow(level + 1)
-            return at
-
-        grow(0)
+        left, right, column, threshold = grown(rng, depth, features)
         count = len(left)
         went = rng.random(count) < 0.5 if missing else np.zeros(count, bool)
         value = rng.normal(size=(count, width))
@@ -91,7 +97,14 @@ def test_deep_leaves_are_completed_by_the_background(features):
     left = np.array([i for k in range(chain) for i in (2 * k + 1, -1)] + [-1])
     right = np.array([i for k in range(chain) for i in (2 * k + 2, -1)] + [-1])
     column = np.array([c for k in range(chain) for c in (k % features, 0)] + [0])
-    tree = Tree(left, right, column, np.full(len(left), -1.0), np.zeros(len(left), bool), rng.normal(size=(len(left), 1)))
+    tree = Tree(
+        left,
+        right,
+        column,
+        np.full(len(left), -1.0),
+        np.zeros(len(left), bool),
+        rng.normal(size=(len(left), 1)),
+    )
     ensemble = assemble([tree], features=features, base=[0.0], link="identity")
     background, rows = rng.normal(size=(20, features)), rng.normal(size=(4, features)) - 0.5
     tables = pattern_tables(ensemble, background)
@@ -160,7 +173,12 @@ def test_symmetry_dummy_and_linearity():
     ensemble = random_ensemble(rng, depth=5, features=5)
     other = random_ensemble(rng, depth=4, features=5)
     background, rows = random_rows(rng, 60), random_rows(rng, 10)
-    assert (pattern_tables(assemble(list(trees_of(ensemble)), features=6, base=[0.0], link="identity"), background)(rows)[:, 5] == 0).all()
+    assert (
+        pattern_tables(
+            assemble(list(trees_of(ensemble)), features=6, base=[0.0], link="identity"), background
+        )(rows)[:, 5]
+        == 0
+    ).all()
     background, rows = background[:, :5], rows[:, :5]
     both = assemble([*trees_of(ensemble), *trees_of(other)], features=5, base=[0.0], link="identity")
     apart = pattern_tables(ensemble, background)(rows) + pattern_tables(other, background)(rows)
@@ -172,7 +190,9 @@ def test_symmetry_dummy_and_linearity():
     ]
     moved = assemble(renamed, features=5, base=[0.0], link="identity")
     values = pattern_tables(ensemble, background)(rows)
-    np.testing.assert_allclose(pattern_tables(moved, background[:, order])(rows[:, order]), values[:, order], atol=1e-13)
+    np.testing.assert_allclose(
+        pattern_tables(moved, background[:, order])(rows[:, order]), values[:, order], atol=1e-13
+    )
 
 
 def test_increasing_transformations_and_equivalent_thresholds_change_nothing():
@@ -180,7 +200,10 @@ def test_increasing_transformations_and_equivalent_thresholds_change_nothing():
     ensemble = random_ensemble(rng, depth=6, missing=False)
     background, rows = rng.normal(size=(60, 6)), rng.normal(size=(10, 6))
     values = pattern_tables(ensemble, background)(rows)
-    bent = [Tree(t.left, t.right, t.column, np.exp(t.threshold), t.missing_left, t.value) for t in trees_of(ensemble)]
+    bent = [
+        Tree(t.left, t.right, t.column, np.exp(t.threshold), t.missing_left, t.value)
+        for t in trees_of(ensemble)
+    ]
     bent = assemble(bent, features=6, base=[0.0], link="identity")
     np.testing.assert_array_equal(pattern_tables(bent, np.exp(background))(np.exp(rows)), values)
     observed = np.vstack([background, rows])
@@ -188,7 +211,9 @@ def test_increasing_transformations_and_equivalent_thresholds_change_nothing():
     def lowered(tree):
         columns = observed[:, tree.column]  # (rows, nodes)
         below = np.where(columns <= tree.threshold, columns, -np.inf).max(axis=0)
-        return Tree(tree.left, tree.right, tree.column, np.maximum(below, -1e6), tree.missing_left, tree.value)
+        return Tree(
+            tree.left, tree.right, tree.column, np.maximum(below, -1e6), tree.missing_left, tree.value
+        )
 
     other = assemble([lowered(t) for t in trees_of(ensemble)], features=6, base=[0.0], link="identity")
     np.testing.assert_array_equal(pattern_tables(other, background)(rows), values)

@@ -50,16 +50,8 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         partial(smoothed_gradient, cache(explained.at), c),
         averages=True,
         width=c,
-        lines=partial(_lines, explained) if explained.diagonal else None,
         replaced=_replaced(explained),
     )
-
-
-def _lines(explained: Any, starts: Array, weights: Array, groups: Any, rows: Array) -> Array:
-    """Shares along straight lines; their machine code is loaded where they are asked for."""
-    from texplainer.gradients.trees.lines import explained_line_shares
-
-    return explained_line_shares(explained, starts, weights, groups, rows)
 
 
 def _replaced(explained: Any) -> Any:

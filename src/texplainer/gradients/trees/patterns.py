@@ -1,9 +1,9 @@
-"""Exact Shapley values of tree ensembles, from patterns of satisfied conditions.
+r"""Exact Shapley values of tree ensembles, from patterns of satisfied conditions.
 
 The game is v(S) = mean over background rows b of f(x_S, b_rest), all rows of the background, each with its
 weight. A leaf of value v whose path has d distinct features is reached by a mixture of x and b only if every
 feature's conditions hold for the row it is taken from. Let u be the features whose conditions x satisfies, w
-those that b satisfies. If together they are all d features, then with A = u \\ w, B = w \\ u, p = |A|, q = |B|
+those that b satisfies. If together they are all d features, then with A = u \ w, B = w \ u, p = |A|, q = |B|
 
     each feature of A gains  v (p-1)! q! / (p+q)!,   each feature of B loses  v p! (q-1)! / (p+q)!
 
@@ -18,7 +18,6 @@ References: Lundberg et al. 2020 (the game); Laberge & Pequignot 2022 (a leaf's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from math import lgamma
@@ -74,9 +73,7 @@ class PatternTables:
             table = self._table(part, first, last)
 
             def work(start: int, stop: int, table: Any = table, first: int = first, last: int = last) -> None:
-                add_values(
-                    self.nodes, self.groups, self.game, table, cells, values, first, last, start, stop
-                )
+                add_values(self.nodes, self.groups, self.game, table, cells, values, first, last, start, stop)
                 if self.groups.deep.any():
                     from texplainer.gradients.trees.kernels.classes import add_deep_values
 
@@ -107,7 +104,12 @@ class PatternTables:
         show = None if len(table) >= MANY_TABLES else False
         for at, end in track(chunks, "tabulating trees", show):
             fill_tables(
-                self.nodes, self.groups, self.game, table[ends[at] - ends[first] : ends[end] - ends[first]], at, end
+                self.nodes,
+                self.groups,
+                self.game,
+                table[ends[at] - ends[first] : ends[end] - ends[first]],
+                at,
+                end,
             )
         if last - first == len(ends) - 1:
             self._kept[part] = table
@@ -138,14 +140,6 @@ def pattern_tables(
     weights = np.ones(len(background)) if weights is None else np.asarray(weights, dtype=np.float64)
     cells = columns_of(ensemble, np.asarray(background, dtype=np.float64))
     game = Game(cells, weights / weights.sum(), False, *_coefficients(), *_quadrature())
-    return _prepared(ensemble, game, owner, features)
-
-
-def path_tables(
-    ensemble: TreeEnsemble, *, owner: NDArray[Any] | None = None, features: int | None = None
-) -> PatternTables:
-    """Prepare the path-dependent Shapley values, which need the trees' covers and no background."""
-    game = Game(np.empty((ensemble.columns, 0)), np.empty(0), True, *_coefficients(), *_quadrature())
     return _prepared(ensemble, game, owner, features)
 
 
@@ -199,7 +193,10 @@ def _groups(nodes: Nodes) -> tuple[Groups, bool]:
     sizes = np.diff(nodes.roots)
     leaves = int(((sizes + 1) // 2)[sizes < 2 * MAX_LEAVES].sum())
     deepest = min(nodes.depth, 2 * MAX_LEAVES)
-    zeros = partial_zeros()
+
+    def zeros(count: int) -> Integers:
+        return np.zeros(count, np.int64)
+
     groups = Groups(
         first_group=zeros(len(sizes) + 1),
         first_bit=zeros(leaves + 1),
@@ -230,10 +227,6 @@ def _groups(nodes: Nodes) -> tuple[Groups, bool]:
         "table": count + 1,
     }
     return groups._replace(**{name: getattr(groups, name)[:n].copy() for name, n in trimmed.items()}), fits
-
-
-def partial_zeros() -> Callable[[int], Integers]:
-    return lambda count: np.zeros(count, np.int64)
 
 
 @cache

@@ -90,7 +90,7 @@ def _fill_holders(masks, known, d, words, holders):
 @njit(error_model="numpy")
 def _completed(holders, words, fails):
     """Whether a class has all bits that another one fails."""
-    for word in range(words):
+    for word in range(words):  # noqa: SIM110 (no generators in compiled code)
         if _completing(holders, word, fails):
             return True
     return False
@@ -181,7 +181,10 @@ def _background_masks(game, d, masks, classes, count, known, lacks, lacking, wei
 
 @compiled("patterns")
 def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, first, last):
-    """Add the Shapley values of rows ``first..last`` by the leaves without tables."""
+    """Add the Shapley values of rows ``first..last`` by the leaves without tables.
+
+    One walk with its scratch memory: split into functions it would hand thirty arrays around.
+    """
     levels, width, count_b = nodes.depth + 2, nodes.value.shape[1], 0 if game.path else game.cells.shape[1]
     size, most = max(1, min(BLOCK, last - first)), 64
     rows, classes = np.empty((levels, size), np.int32), np.empty((levels, size), np.int32)
@@ -228,15 +231,37 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                 if nodes.kind[node] & LEAF:
                     d = bits[level]
                     if game.path:
-                        _path_leaf_values(nodes, game, node, d, path, masks[level], known[level], ratio, sums, unit[0])
+                        _path_leaf_values(
+                            nodes, game, node, d, path, masks[level], known[level], ratio, sums, unit[0]
+                        )
                     else:
                         _background_masks(
-                            game, d, masks_b[level], classes_b[level], count_b, known_b[level], lacks, lacking, weight
+                            game,
+                            d,
+                            masks_b[level],
+                            classes_b[level],
+                            count_b,
+                            known_b[level],
+                            lacks,
+                            lacking,
+                            weight,
                         )
                         _leaf_values(
-                            game, d, masks[level], known[level], masks_b[level], known_b[level],
-                            holders[side - LEFT], words[level], lacks, lacking, weight,
-                            shares, supersets, sums, unit[0],
+                            game,
+                            d,
+                            masks[level],
+                            known[level],
+                            masks_b[level],
+                            known_b[level],
+                            holders[side - LEFT],
+                            words[level],
+                            lacks,
+                            lacking,
+                            weight,
+                            shares,
+                            supersets,
+                            sums,
+                            unit[0],
                         )
                     left = nodes.value[nodes.right[node]]
                     _add(
@@ -255,16 +280,38 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                         leaf = node + 1 if s == 0 else nodes.right[node]
                         own = masks[level + 1] if s == 0 else other
                         if game.path:
-                            _path_leaf_values(nodes, game, leaf, d, path, own, known[level + 1], ratio, sums, unit[s])
+                            _path_leaf_values(
+                                nodes, game, leaf, d, path, own, known[level + 1], ratio, sums, unit[s]
+                            )
                         else:
                             own_b = masks_b[level + 1] if s == 0 else other_b
                             _background_masks(
-                                game, d, own_b, classes_b[level + 1], count_b, known_b[level + 1], lacks, lacking, weight
+                                game,
+                                d,
+                                own_b,
+                                classes_b[level + 1],
+                                count_b,
+                                known_b[level + 1],
+                                lacks,
+                                lacking,
+                                weight,
                             )
                             _leaf_values(
-                                game, d, own, known[level + 1], own_b, known_b[level + 1],
-                                holders[s], words[level + 1], lacks, lacking, weight,
-                                shares, supersets, sums, unit[s],
+                                game,
+                                d,
+                                own,
+                                known[level + 1],
+                                own_b,
+                                known_b[level + 1],
+                                holders[s],
+                                words[level + 1],
+                                lacks,
+                                lacking,
+                                weight,
+                                shares,
+                                supersets,
+                                sums,
+                                unit[s],
                             )
                     _add(
                         values, nodes.output[tree], width, path, d, unit,

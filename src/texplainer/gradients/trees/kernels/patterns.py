@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from texplainer.gradients.machine_code import compiled
-from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
+from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT
 
 BLOCK = 2048  # rows processed together: their patterns and values stay in cache
 MAX_BITS = 10  # of a table's patterns
@@ -58,7 +58,9 @@ class Groups(NamedTuple):
     first_leaf: np.ndarray  # (groups + 1,)
     leaf: np.ndarray  # (group leaves,) node
     first_condition: np.ndarray  # (group leaves + 1,)
-    condition: np.ndarray  # (conditions, 3): position in the group's features, bits that are 1, bits that are 0
+    condition: (
+        np.ndarray
+    )  # (conditions, 3): position in the group's features, bits that are 1, bits that are 0
     table: np.ndarray  # (groups + 1,) where the tables begin
     deep: np.ndarray  # (nodes,) bool: whether a leaf without a table lies below
 
@@ -174,9 +176,7 @@ def cut_into_groups(nodes, counts, groups):
     for tree in range(len(nodes.output)):
         first, last = nodes.roots[tree], nodes.roots[tree + 1]
         groups.first_group[tree] = counts[0]
-        _choose_groups(
-            nodes, first, last, last - first < 2 * MAX_LEAVES, cost, chosen, features, conditions
-        )
+        _choose_groups(nodes, first, last, last - first < 2 * MAX_LEAVES, cost, chosen, features, conditions)
         stack[0], top = first, 1
         while top > 0:
             top -= 1
@@ -357,7 +357,7 @@ def _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, 
                 if share[pattern] != 0.0:
                     weight[_leaf_pattern(groups, begin, end, pattern)] += share[pattern]
             superset_sums(game, d, weight, sums)
-        for u in range((1 << d)):
+        for u in range(1 << d):
             pattern_values(game, d, u, sums, leaf_table[u])
         for pattern in range(patterns):
             u = _leaf_pattern(groups, begin, end, pattern)
@@ -388,12 +388,12 @@ def superset_sums(game, d, weight, sums):
     Place t of the quadrature weighs a pattern by t^p, p = d - |w|. As (p-1)! q! / (p+q)! is the integral of
     t^(p-1) (1-t)^q, and the quadrature exact for d features, these sums are all that `pattern_values` needs.
     """
-    patterns = (1 << d)
+    patterns = 1 << d
     for k in range((d + 1) // 2):
         t, own = game.place[d, k], sums[k]
         own[patterns - 1] = 1.0
         for i in range(d):  # t^(d - |w|), from the full pattern down
-            for w in range((1 << i)):
+            for w in range(1 << i):
                 own[patterns - 1 - w - (1 << i)] = own[patterns - 1 - w] * t
         for w in range(patterns):
             own[w] *= weight[w]
@@ -419,7 +419,7 @@ def path_sums(game, d, ratio, sums):
         t, own = game.place[d, k], sums[k]
         own[0] = 1.0
         for i in range(d):
-            for m in range((1 << i)):
+            for m in range(1 << i):
                 own[m + (1 << i)] = own[m] * ratio[i]
                 own[m] *= ratio[i] + (1.0 - ratio[i]) * t
 

@@ -1,0 +1,242 @@
+"""Exact Shapley values of a tree model's raw columns, also behind transformers.
+
+What is needed of the transformers is little: every column the trees see must be made from one raw column
+(imputers, scalers, encoders, binning, column selection). Then a condition on it belongs to that raw column,
+and the values follow from the transformed rows alone. Which column comes from which is found by changing one
+raw column at a time, and proven on mixtures of background rows: a mixture must transform to the mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from texplainer.errors import ModelError, Unsupported
+from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, TreeEnsemble
+from texplainer.gradients.trees.links import constant_slope, link
+from texplainer.gradients.trees.patterns import PatternTables, columns_of, pattern_tables
+from texplainer.gradients.trees.readers.table import find, load
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
+
+PROBE_ROWS = 64  # background rows in which columns are changed
+MIXTURES = 256  # of background rows, on which the transformers are proven
+CELLS = 2**21  # of probing rows transformed at a time
+CHECK_ROWS = 256
+SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
+
+
+@dataclass(frozen=True)
+class TreeShapley:
+    """Shapley values of the explained outputs against a background."""
+
+    ensemble: TreeEnsemble
+    inputs: Callable[[Array], Array]  # rows -> what the trees see
+    owner: np.ndarray  # (inputs,) raw feature of each input; -1 where the background does not tell
+    features: int
+    slope: Array  # (outputs, raw sums): outputs are linear in the raw sums
+    background: Array  # (background rows, inputs)
+    probe: Callable[[Array, np.ndarray], np.ndarray]  # a row, inputs -> their features
+    _tables: dict[bytes, PatternTables] = field(default_factory=dict, repr=False, compare=False)
+
+    def __call__(self, rows: Array) -> Array:
+        """Shapley values, (rows, features, outputs)."""
+        inputs = self.inputs(rows)
+        values = np.empty((len(rows), self.features, len(self.slope)))
+        unknown = np.flatnonzero(self.owner < 0)
+        owners = np.repeat(self.owner[None], len(rows), axis=0)
+        if len(unknown):
+            constant = self.background[0, unknown]
+            differs = (inputs[:, unknown] != constant) & ~(np.isnan(inputs[:, unknown]) & np.isnan(constant))
+            for i in np.flatnonzero(differs.any(axis=1)):
+                columns = unknown[differs[i]]
+                owners[i, columns] = self.probe(rows[i], columns)
+        for owner in np.unique(owners, axis=0):
+            here = (owners == owner).all(axis=1)
+            raw = self._of(owner)(inputs[here])  # (rows, features, raw sums)
+            values[here] = np.einsum("rfk,ok->rfo", raw, self.slope)
+        return values
+
+    def _of(self, owner: np.ndarray) -> PatternTables:
+        """The tables for inputs of these features; where it is unknown any feature will do."""
+        key = owner.tobytes()
+        if key not in self._tables:
+            self._tables[key] = pattern_tables(
+                self.ensemble, self.background, owner=np.maximum(owner, 0), features=self.features
+            )
+        return self._tables[key]
+
+
+def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
+    """Prepare a model's Shapley values, or raise `Unsupported` with the reason."""
+    transformers, final = split_pipeline(predictor.model)
+    if find(final) is None:
+        raise Unsupported("the model is not a tree ensemble.")
+    ensemble = load(final)
+    after, _ = link(ensemble, predictor.scale, predictor.task)
+    slope = constant_slope(after, len(ensemble.base))
+    if slope is None:
+        raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees.")
+    inputs = partial(inputs_of, predictor, transformers)
+    seen = inputs(background)
+    if seen.shape[1] != ensemble.features:
+        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {seen.shape[1]}.")
+    _check(predictor, ensemble, after, background, seen)
+    owner = np.arange(ensemble.features)
+    if transformers or predictor.schema.groups:
+        owner = owners_of(inputs, background, predictor)
+    return TreeShapley(
+        ensemble,
+        inputs,
+        owner,
+        background.shape[1],
+        slope[list(predictor.outputs)],
+        seen,
+        partial(_owners_by_row, inputs, background[0]),
+    )
+
+
+def split_pipeline(model: Any) -> tuple[list[Any], Any]:
+    """The transformers before the last step of a Pipeline, and that step; other models are all last step."""
+    if not (hasattr(model, "steps") and model.steps):
+        return [], model
+    after, last = split_pipeline(model.steps[-1][1])
+    return [*([model[:-1]] if len(model.steps) > 1 else []), *after], last
+
+
+def inputs_of(predictor: Predictor, transformers: list[Any], rows: Array) -> Array:
+    """What the trees see of rows, (rows, inputs), as float64."""
+    from texplainer.gradients.trees.model import _cells
+
+    if not transformers and not predictor.schema.groups:
+        if predictor.schema.levels:
+            return _cells(predictor, rows)
+        table: Any = predictor.schema.write(rows.copy())
+    else:
+        table = predictor.schema.write(rows.copy())
+        for transformer in transformers:
+            table = transformer.transform(table)
+    if hasattr(table, "toarray"):
+        table = table.toarray()
+    try:
+        return np.ascontiguousarray(np.asarray(table), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise Unsupported(f"its trees see columns that are not numbers ({error}).") from None
+
+
+def raw_sums(ensemble: TreeEnsemble, inputs: Array) -> Array:
+    """The ensemble's raw sums, (rows, raw outputs)."""
+    cells = columns_of(ensemble, inputs)
+    rows, trees = np.arange(len(inputs))[:, None], np.arange(len(ensemble.roots))
+    node = np.repeat(ensemble.roots.astype(np.int64)[None], len(inputs), axis=0)  # (rows, trees)
+    for _ in range(ensemble.depth):
+        kind = ensemble.kind[node]
+        x = cells[ensemble.column[node].astype(np.int64), rows]
+        left = np.where(np.isnan(x), kind & MISSING_LEFT != 0, x <= ensemble.threshold[node])
+        child = np.where(left, node + 1, ensemble.right[node].astype(np.int64))
+        node = np.where(kind & LEAF != 0, node, child)
+    found = ensemble.value[ensemble.right[node].astype(np.int64)]  # (rows, trees, width)
+    raw = np.repeat(ensemble.base[None], len(inputs), axis=0)
+    for tree in trees:
+        first = int(ensemble.output[tree])
+        raw[:, first : first + found.shape[2]] += found[:, tree]
+    return raw
+
+
+def _check(predictor: Predictor, ensemble: TreeEnsemble, after: Any, rows: Array, inputs: Array) -> None:
+    """Compare the trees' predictions with the model's own."""
+    some = slice(None, None, max(1, len(rows) // CHECK_ROWS))
+    expected = predictor.everything(rows[some])
+    found = after(raw_sums(ensemble, inputs[some]))[0]
+    if found.shape != expected.shape:
+        raise Unsupported(f"its trees give {found.shape[1]} outputs and the model {expected.shape[1]}.")
+    known = np.isfinite(expected)
+    size = max(1.0, float(np.abs(expected[known]).max(initial=0.0)))
+    gap = float(np.abs(found - expected)[known].max(initial=0.0)) / size
+    if not gap <= ensemble.tolerance:
+        raise Unsupported(f"the trees as read miss the model's own predictions by {gap:.1e}.")
+
+
+# ------------------------------------------------------------------ which column is made from which
+
+
+def owners_of(inputs: Callable[[Array], Array], background: Array, predictor: Predictor) -> np.ndarray:
+    """The raw feature every input is made from, -1 where none of the tried values changes it."""
+    count = background.shape[1]
+    rows = background[:: max(1, len(background) // PROBE_ROWS)][:PROBE_ROWS]
+    plain = inputs(rows)
+    depends = np.zeros((count, plain.shape[1]), bool)
+    others = [np.roll(rows, shift, axis=0) for shift in (1, max(1, len(rows) // 2))]
+    together = max(1, CELLS // max(1, rows.size))
+    for other in others:
+        for first in range(0, count, together):
+            columns = range(first, min(first + together, count))
+            depends[list(columns)] |= _changed(inputs, rows, plain, other, columns)
+    for j, levels in predictor.schema.levels.items():  # categories that the probing rows do not hold
+        codes = np.arange(len(levels), dtype=float)
+        depends[j] |= _changed_by(inputs, rows[:1], plain[:1], j, codes)
+    for j in range(count):  # and a missing value
+        depends[j] |= _changed_by(inputs, rows[:1], plain[:1], j, np.array([np.nan]))
+    for j in range(count):
+        depends[j] |= _changed_by(inputs, rows[:1], plain[:1], j, np.unique(background[:, j])[:CHECK_ROWS])
+    several = np.flatnonzero(depends.sum(axis=0) > 1)
+    if len(several):
+        names = [predictor.schema.names[j] for j in np.flatnonzero(depends[:, several[0]])[:3]]
+        raise Unsupported(f"a column its trees see is made from several columns ({', '.join(names)}).")
+    owner = np.where(depends.any(axis=0), depends.argmax(axis=0), -1)
+    _prove(inputs, background, owner)
+    return owner
+
+
+def _changed(
+    inputs: Callable[[Array], Array], rows: Array, plain: Array, other: Array, columns: range
+) -> np.ndarray:
+    """Which inputs change with each of some columns taken from other rows, (columns, inputs)."""
+    points = np.repeat(rows[None], len(columns), axis=0)  # (columns, rows, features)
+    for i, j in enumerate(columns):
+        points[i, :, j] = other[:, j]
+    found = inputs(points.reshape(-1, rows.shape[1])).reshape(len(columns), *plain.shape)
+    return _differ(found, plain).any(axis=1)
+
+
+def _changed_by(
+    inputs: Callable[[Array], Array], row: Array, plain: Array, column: int, values: Array
+) -> np.ndarray:
+    """Which inputs change with a column's values in one row, (inputs,); a value the model refuses is none."""
+    points = np.repeat(row, len(values), axis=0)
+    points[:, column] = values
+    try:
+        return _differ(inputs(points), plain).any(axis=0)
+    except (ModelError, ValueError, TypeError, KeyError, IndexError):
+        return np.zeros(plain.shape[1], bool)
+
+
+def _prove(inputs: Callable[[Array], Array], background: Array, owner: np.ndarray) -> None:
+    """Check that mixtures of background rows transform to the mixtures of their transforms."""
+    count, features = MIXTURES, background.shape[1]
+    first = background[np.arange(count) % len(background)]
+    second = background[(np.arange(count) * 7 + 3) % len(background)]
+    turns = np.arange(1, count + 1)[:, None] * np.sqrt(2.0) + np.arange(1, features + 1) ** 2 * np.sqrt(3.0)
+    chosen = turns % 1.0 < 0.5  # (mixtures, features)
+    expected = np.where(chosen[:, np.maximum(owner, 0)], inputs(first), inputs(second))
+    if _differ(inputs(np.where(chosen, first, second)), expected).any():
+        raise Unsupported("the columns its trees see are not each made from one column.")
+
+
+def _owners_by_row(
+    inputs: Callable[[Array], Array], base: Array, row: Array, columns: np.ndarray
+) -> np.ndarray:
+    """The features that some inputs of a row are made from: those that change them alone."""
+    points = np.where(np.eye(len(row), dtype=bool), row, base)
+    changed = _differ(inputs(points), inputs(base[None]))[:, columns]  # (features, columns)
+    if (changed.sum(axis=0) > 1).any():
+        raise ModelError("a column the trees see is made from several columns for this row.")
+    return np.where(changed.any(axis=0), changed.argmax(axis=0), -1)
+
+
+def _differ(a: Array, b: Array) -> np.ndarray:
+    return (a != b) & ~(np.isnan(a) & np.isnan(b))
