@@ -11,9 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from texplainer import Explanation, explainers
-from texplainer.errors import InputError
+from texplainer.errors import InputError, Unsupported
 from texplainer.explainers import EXPLAINERS
-from texplainer.gradients.engine import Unsupported
 
 pytest.importorskip("shap")
 pytest.importorskip("lime")

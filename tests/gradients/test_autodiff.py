@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from texplainer.attributions import line_integral
+from texplainer.errors import Unsupported
 from texplainer.gradients import autodiff, smoothing
 from texplainer.gradients.choose import choose
-from texplainer.gradients.engine import BATCH, Settings, Unsupported
+from texplainer.gradients.engine import BATCH, Settings
 from texplainer.gradients.finite_difference import stencil
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames

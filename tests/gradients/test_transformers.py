@@ -16,7 +16,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from texplainer.gradients.engine import Unsupported
+from texplainer.errors import Unsupported
 from texplainer.gradients.transformers import TRANSFORMERS, chain, transformer
 
 RNG = np.random.default_rng(0)

@@ -28,11 +28,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from texplainer.errors import InputError
+from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.choose import choose
 from texplainer.gradients.closed_form import engine as closed_form
 from texplainer.gradients.closed_form.models import MODELS
-from texplainer.gradients.engine import Settings, Unsupported
+from texplainer.gradients.engine import Settings
 from texplainer.gradients.finite_difference import stencil
 from texplainer.models import predictor as prediction
 from texplainer.models.perceptron import ACTIVATIONS

@@ -15,7 +15,7 @@ lgb = pytest.importorskip("lightgbm")
 from oracles_trees import smoothed, trees_of
 from tree_shelf import GBR, MODELS, REAL, RFR, RNG, TWO, X, awkward, sklearn
 
-from texplainer.gradients.engine import Unsupported
+from texplainer.errors import Unsupported
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.soft import with_half_widths
 
