@@ -121,7 +121,8 @@ MALFORMED: dict[str, Forge] = {
     for name in (*results.HEADER, "version", "format")
     if name not in ("sha256", "layout")
     for word, value in (("a number", 33), ("null", None), ("a list of lists", [[1], {}]), ("a text", "x"))
-    if not isinstance(value, results.HEADER.get(name, ())) or name in ("feature_names", "output_names", "units")
+    if not isinstance(value, results.HEADER.get(name, ()))
+    or name in ("feature_names", "output_names", "units")
 } | {
     f"record.{name} is {word}": lambda h, a, name=name, value=value: h["record"].update({name: value})
     for name in results.RECORD

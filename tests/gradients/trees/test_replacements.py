@@ -168,8 +168,6 @@ def test_a_mixture_is_known_behind_an_imputer_that_fills_the_first_row():
     background[0] = np.nan
     explainer = TExplainer(mixed.fit(HOLES, REAL), background)
     assert explainer.engine.name == "tree" and explainer.engine.replaced is None
-    alone = make_pipeline(SimpleImputer(), StandardScaler(), RandomForestRegressor(5, random_state=0))
-    assert TExplainer(alone.fit(HOLES, REAL), background).engine.lines is not None
 
 
 @pytest.mark.parametrize("kind", [lgb.LGBMRegressor, HistGradientBoostingRegressor, xgb.XGBRegressor])
