@@ -120,6 +120,15 @@ def test_phrases_are_filled_in_and_other_braces_stay():
     assert row.reasons[0].phrase == "Only 0 years {odd} (5 usual)"
 
 
+def test_a_missing_value_does_not_get_the_phrase_of_a_value():
+    explanation = explained([1.0, 2.0])
+    data = np.array([[np.nan, 1.0]])
+    found = replace(explanation, arrays={**explanation.arrays, "data": data}).reasons(
+        phrases={"a": "Income too low", "b": "Many debts"}
+    )
+    assert found.to_frame()["phrase"].tolist() == ["Many debts", "No value given for a"]
+
+
 def test_the_reference_of_a_category_is_the_most_frequent_one():
     reference = pd.DataFrame({"a": ["x", "y", "y", None], "b": [1.0, 2.0, np.nan, 3.0]})
     (row,) = explained([1.0, 2.0]).reasons(reference=reference)

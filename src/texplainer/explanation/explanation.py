@@ -312,7 +312,8 @@ class Explanation:
         exclude
             Features that are never reasons, such as protected ones; their total contribution is reported.
         phrases
-            Feature or group -> the phrase to print; "{value}" and "{reference}" in it are filled in.
+            Feature or group -> the phrase to print; "{value}" and "{reference}" in it are filled in. Where the
+            value is missing, the phrase says just that.
         group
             Name -> related features whose contributions are summed into one reason.
         reference

@@ -19,6 +19,7 @@ from texplainer.explanation.explanation import Explanation
 from texplainer.reasons import text
 from texplainer.reasons.columns import known_names, typical_values
 from texplainer.support.names import suggest
+from texplainer.tables import native
 
 
 @dataclass(frozen=True)
@@ -327,7 +328,7 @@ def _row(
                 usual,
                 float(sums[i]),
                 float(bars[i]),
-                _filled(phrases.get(features.names[i], ""), value, usual),
+                _phrase(features.names[i], phrases.get(features.names[i], ""), value, usual),
                 bool(np.sum(ranks == rank) > 1),
                 bool(not abs(sums[i]) <= bars[i]),
             )
@@ -362,7 +363,12 @@ def _joined(columns: Sequence[str], values: Sequence[Any], title: str) -> Any:
     return ", ".join(f"{name} {text.cell_text(value)}" for name, value in zip(columns, values, strict=True))
 
 
-def _filled(phrase: str, value: Any, reference: Any) -> str:
-    """A phrase with {value} and {reference} filled in; other braces stay."""
+def _phrase(feature: str, phrase: str, value: Any, reference: Any) -> str:
+    """A phrase with {value} and {reference} filled in; other braces stay.
+
+    A phrase describes a value ("Income too low"); of a missing one it would be false, and is replaced.
+    """
+    if phrase and native.is_missing(value):
+        return f"No value given for {feature}"
     shown = phrase.replace("{value}", text.cell_text(value))
     return shown.replace("{reference}", "unknown" if reference is None else text.cell_text(reference))
