@@ -289,7 +289,7 @@ def _survives(search: Search, states: Sequence[State], noisy: Sequence[tuple[int
     if not noisy:
         return np.ones(len(rows), dtype=bool)
     moved = (rows[:, None, :] + _displacements(noisy, rows.shape[1])).reshape(-1, rows.shape[1])
-    return search.goal.met(search.ask(moved)).reshape(len(rows), -1).all(axis=1)
+    return np.asarray(search.goal.met(search.ask(moved)).reshape(len(rows), -1).all(axis=1))
 
 
 def cushion_of(search: Search, noisy: Sequence[tuple[int, float]]) -> float:

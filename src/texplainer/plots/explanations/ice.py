@@ -44,7 +44,7 @@ def ice(explainer: Any, row: Any, feature: str | int, *, ax: Axes | None = None)
         ax.set_xlim(-0.6, len(curve.levels) - 0.4)
     if tangent.size:
         ax.plot(*tangent, color=style.POSITIVE, lw=1.6, ls="--", zorder=3, gid="tangent")
-    joined = {"ls": ":", "lw": 0.8, "marker": "o", "ms": 5} if curve.steps else {"lw": 1.8}
+    joined: dict[str, Any] = {"ls": ":", "lw": 0.8, "marker": "o", "ms": 5} if curve.steps else {"lw": 1.8}
     if curve.levels:
         joined["ls"] = ""
     ax.plot(curve.x, curve.y, color=style.NEGATIVE, zorder=2, gid="curve", **joined)
