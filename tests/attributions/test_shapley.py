@@ -1,0 +1,132 @@
+"""Shapley values through the explainer: exact for trees, also behind transformers; honest elsewhere."""
+
+from itertools import product
+from math import factorial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+
+from texplainer import TExplainer
+
+pytest.importorskip("numba")
+
+
+def table(count=300):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, count),
+            "income": np.exp(rng.normal(size=count)),
+            "kind": rng.choice(list("abc"), count),
+            "own": rng.choice(["yes", "no"], count),
+            "debt": rng.normal(size=count),
+        }
+    )
+    frame.loc[::9, "debt"] = np.nan
+    score = (frame.age > 45) + 2 * (frame.kind == "a") + (frame.income > 1) * (frame.own == "yes")
+    return frame, (score + 0.3 * rng.normal(size=count) > 1.3).astype(int)
+
+
+def bank_pipeline(model):
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    codes = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    parts = [("numbers", numbers, ["age", "income", "debt"]), ("codes", codes, ["kind", "own"])]
+    return make_pipeline(ColumnTransformer(parts), model)
+
+
+def enumerated(f, row, background):
+    """The definition: all subsets of the raw columns."""
+    names = list(background.columns)
+    worth = {}
+    for present in product([False, True], repeat=len(names)):
+        mixed = background.copy()
+        for name, here in zip(names, present, strict=True):
+            if here:
+                mixed[name] = row[name]
+        worth[present] = f(mixed).mean()
+    values = np.zeros(len(names))
+    for j in range(len(names)):
+        for present, value in worth.items():
+            if not present[j]:
+                size = sum(present)
+                share = factorial(size) * factorial(len(names) - 1 - size) / factorial(len(names))
+                values[j] += share * (worth[(*present[:j], True, *present[j + 1 :])] - value)
+    return values
+
+
+@pytest.mark.parametrize("backgrounds", [37, 100])
+@pytest.mark.parametrize(
+    ("model", "output", "scale"),
+    [
+        (HistGradientBoostingClassifier(max_iter=20), lambda m, t: m.decision_function(t), "log-odds"),
+        (RandomForestClassifier(10, random_state=0), lambda m, t: m.predict_proba(t)[:, 1], "probability"),
+    ],
+)
+def test_trees_behind_a_column_transformer_are_exact(model, output, scale, backgrounds):
+    frame, y = table()
+    model = bank_pipeline(model).fit(frame, y)
+    background, rows = frame.iloc[:backgrounds], frame.iloc[200:202]
+    found = TExplainer(model, background, attribution="shapley", scale=scale)(rows)
+    assert "exact Shapley values" in found.settings["why"]
+    for i in range(2):
+        expected = enumerated(lambda t: output(model, t), rows.iloc[i], background)
+        np.testing.assert_allclose(found.values[i].reshape(-1), expected, rtol=1e-10, atol=1e-12)
+    assert np.abs(found.diagnostics.completeness).max() < 1e-12
+
+
+def test_columns_made_from_several_columns_are_not_taken_apart():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 3))
+    model = make_pipeline(PolynomialFeatures(2), RandomForestClassifier(5, random_state=0))
+    model.fit(X, (X[:, 0] * X[:, 1] > 0).astype(int))
+    found = TExplainer(model, X[:60], attribution="shapley")(X[:3])
+    assert "made from several columns" in found.settings["why"]
+    assert np.abs(found.diagnostics.completeness).max() < 1e-9
+
+
+@pytest.mark.parametrize("backgrounds", [10, 37, 100, 150])
+def test_linear_models_behind_encoders_have_a_closed_form(backgrounds):
+    frame, y = table()
+    model = bank_pipeline(LogisticRegression(max_iter=1000)).fit(frame, y)
+    background, rows = frame.iloc[:backgrounds], frame.iloc[200:203]
+    found = TExplainer(lambda t: model.decision_function(t), background, attribution="shapley")(rows)
+    for i in range(3):
+        expected = enumerated(model.decision_function, rows.iloc[i], background)
+        np.testing.assert_allclose(found.values[i].reshape(-1), expected, atol=1e-9)
+
+
+def test_two_doors_agree_within_the_bounds():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 5))
+    model = HistGradientBoostingClassifier(max_iter=30).fit(X, (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int))
+    exact = TExplainer(model, X[:100], attribution="shapley")(X[200:230])
+    walked = TExplainer(lambda rows: model.decision_function(rows), X[:100], attribution="shapley")(
+        X[200:230]
+    )
+    gap = np.abs(exact.values - walked.values)
+    assert np.mean(gap <= exact.diagnostics.error + walked.diagnostics.error) >= 0.99
+    assert gap.max() > 1e-6  # one is an estimate
+
+
+def test_walks_of_many_rows_go_together_and_max_evals_bounds_them():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 4))
+    calls = []
+
+    def f(rows):
+        calls.append(len(rows))
+        return np.sin(3 * rows[:, 0]) * rows[:, 1] + rows[:, 2]
+
+    explainer = TExplainer(f, X, attribution="shapley", max_evals=50)
+    explainer(X[:20])
+    calls.clear()
+    explainer(X[:20])
+    assert len(calls) <= 12
+    assert sum(calls) <= 20 * 120
