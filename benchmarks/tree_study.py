@@ -13,10 +13,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from texplainer.gradients.trees.width import DEFAULT
 
 from texplainer import TExplainer, datasets, evaluate, explainers
 from texplainer.errors import Unsupported
-from texplainer.gradients.trees.width import DEFAULT
 
 STEPS = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)  # in standard deviations
 

@@ -19,14 +19,14 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from texplainer.gradients.trees.vectors import WIDTH
+from texplainer.gradients.trees.width import DEFAULT
 
 from texplainer import TExplainer, datasets
 from texplainer.gradients.trees.ensemble import LEAF
 from texplainer.gradients.trees.layout import coherent_order
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.soft import with_half_widths
-from texplainer.gradients.trees.vectors import WIDTH
-from texplainer.gradients.trees.width import DEFAULT
 
 ROUNDS = 5
 FLOOR = """

@@ -49,7 +49,7 @@ def test_the_wobble_is_the_change_that_is_measured(name):
     def curved(rows):
         return np.sin(1.5 * rows[:, 0]) * rows[:, 1] + rows[:, 2] ** 2
 
-    explainer = TExplainer(curved, X, attribution=name, smoothing=0.2 if name == "slope" else "auto")
+    explainer = TExplainer(curved, X, attribution=name, smoothing=0.2)
     rows = X[:40]
     explanation = explainer(rows)
     changes = []

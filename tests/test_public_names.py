@@ -40,7 +40,6 @@ METRICS = {"DEFAULT", "METRICS", "Evaluation", "Metric", "evaluate"}
 EXPLAINER = {
     "model", "background", "output", "scale", "engine", "step", "smoothing", "attribution", "categorical",
     "bounds", "feature_names", "batch_rows",
-    "validation",
 }  # fmt: skip
 EXPLANATION = {
     "values", "base_values", "predictions", "data", "feature_names", "output_names", "scale", "diagnostics",

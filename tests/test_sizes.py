@@ -12,7 +12,7 @@ ROOT_MODULES, FOLDER_MODULES, FILE_LINES, MEDIAN_LINES, FUNCTION_LINES = 8, 15, 
 
 #: functions that may be longer, by file and name: compiled loops that splitting makes slower (said there)
 KERNELS = {
-    ("gradients/trees/compiled.py", "vector_rows"),
+    ("gradients/trees/compiled.py", "dense_rows"),
     ("gradients/trees/compiled.py", "scalar_rows"),
     ("gradients/trees/kernels/classes.py", "add_deep_values"),
 }

@@ -29,6 +29,7 @@ from texplainer.explanation.fields import blanks
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import Live
 from texplainer.gradients import engine as gradients
+from texplainer.gradients.smoothing import checked_smoothing
 from texplainer.interactions.compute import second_order
 from texplainer.models import original, predictor
 from texplainer.models.refusals import refused_rows
@@ -66,9 +67,11 @@ class TExplainer:
     step
         How differences find their step h: "auto" (with an error bound), "paper" (Algorithm 1), a number.
     smoothing
-        Width of the neighbourhood that slopes are averaged over, in units of each feature's SD; 0 for
-        the derivative at the point. "auto": the largest width at which the averaged model is still the
-        model, for the attribution "slope"; the point for "gradient".
+        Bandwidth of "slope": the standard deviation of the kernel that slopes are averaged over, in units of
+        each feature's SD. Points are kept inside `bounds`. 0 is the derivative at the point. Discrete
+        columns (0/1, counts: values further apart than the bandwidth) are not averaged over: their slope
+        is the difference of f between the neighbouring values of the background, per unit. "gradient" is
+        averaged only where this is not the default.
     attribution
         The question: "slope" (the default: what does the model react to, here?), "shapley" (where does
         this prediction come from? they add up to it), "variation" (how much hangs on this feature's value?
@@ -76,7 +79,8 @@ class TExplainer:
     categorical
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
-        of one-hot columns, {"Purpose": ["Purpose_car", ...]}, or "nominal", "ordinal", "numeric".
+        of one-hot columns, {"Purpose": ["Purpose_car", ...]}, or "nominal", "ordinal", "numeric" (also: a
+        column of few values whose slope is averaged nevertheless).
     bounds
         "background" keeps perturbations inside the data's range; None; or (low, high).
     feature_names
@@ -88,8 +92,6 @@ class TExplainer:
     max_evals
         Model evaluations that the Shapley values of one row may cost where they are estimated from
         predictions; None for 64 walks of one evaluation per feature.
-    validation
-        (X, y) held out of training; trees are averaged as widely as predicts these labels no worse.
     """
 
     def __init__(
@@ -101,14 +103,13 @@ class TExplainer:
         scale: str = "auto",
         engine: str = "auto",
         step: Any = "auto",
-        smoothing: Any = "auto",
+        smoothing: float = gradients.BANDWIDTH,
         attribution: str = "auto",
         categorical: Sequence[Any] | Mapping[str, Any] | None = None,
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
         batch_rows: int = predictor.BATCH_ROWS,
         max_evals: int | None = None,
-        validation: tuple[Any, Any] | None = None,
     ) -> None:
         self.arguments = {name: value for name, value in locals().items() if name != "self"}
         check_arguments(self.arguments)
@@ -128,8 +129,12 @@ class TExplainer:
         if request is not None and schema.levels:
             self.predictor, self.refit = refit(self.predictor, schema, request, output=output, scale=scale)
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
-        self.background = backgrounds.summarise(rows, self.predictor, schema.narrow(limits))
-        settings = gradients.Settings(step, smoothing, limits, batch_rows, validation)
+        bandwidth = checked_smoothing(smoothing)
+        continuous = detect.declared_numeric(categorical, schema.names)
+        self.background = backgrounds.summarise(
+            rows, self.predictor, schema.narrow(limits), bandwidth, continuous
+        )
+        settings = gradients.Settings(step, bandwidth, limits, batch_rows, self.background.discrete)
         refitted = self.refit is not None
         self._build = partial(
             level_effects.build, self.predictor, self.background, schema.names, engine, refitted=refitted
@@ -250,9 +255,14 @@ class TExplainer:
             f"  engine       {self.engine.name}: {self.engine.why}\n"
             f"  attribution  {self.attribution}\n"
             f"{level_effects.category_words(self._why, self.refit)}"
+            f"{self._discrete_words()}"
             f"  background   {len(self.background.rows)} rows, base value "
             f"{np.array2string(self.background.base, precision=4)}"
         )
+
+    def _discrete_words(self) -> str:
+        names = [self.schema.names[j] for j in self.background.discrete.columns]
+        return f"  discrete     {', '.join(names)}\n" if names else ""
 
     # -------------------------------------------------------------- the work
 

@@ -140,7 +140,7 @@ def test_a_linear_model_with_categories_gets_its_formulas():
     for name in ("slope", "shapley"):
         found = explainer(rows, attribution=name)
         np.testing.assert_allclose(found[:, "colour"].values, own - worths.mean(), atol=1e-9)
-        assert found.units[3] != "one SD more"
+        assert found.units[3] != "per SD"
     effect = explainer(rows, attribution="variation")[:, "colour"].values
     np.testing.assert_allclose(effect, np.sqrt(((own[:, None] - worths) ** 2).mean(axis=1)), atol=1e-9)
     shares = explainer(rows, attribution="shapley")

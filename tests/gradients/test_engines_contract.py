@@ -72,7 +72,7 @@ def test_every_engine_has_a_model():
 @pytest.mark.parametrize(("engine", "make", "scale"), CASES)
 def test_contract(engine, make, scale):
     predictor = _predictor(make(), scale)
-    built = choose(predictor, X, engine, Settings(smoothing=0 if engine != "tree" else "auto"))
+    built = choose(predictor, X, engine, Settings(smoothing=0 if engine != "tree" else 0.25))
     assert built.name == engine and built.why.startswith("asked for; ")
     rows = X[:24]
     found = built.gradient(rows)
@@ -97,7 +97,7 @@ def test_contract(engine, make, scale):
 
 @pytest.mark.parametrize(("engine", "make", "scale"), CASES[:1] + CASES[-2:])
 def test_one_output_is_a_column_of_all(engine, make, scale):
-    model, wish = make(), Settings(smoothing=0 if engine != "tree" else "auto")
+    model, wish = make(), Settings(smoothing=0 if engine != "tree" else 0.25)
     every = choose(_predictor(model, scale), X, engine, wish).gradient(X[:8]).values
     one = choose(_predictor(model, scale, output=1), X, engine, wish).gradient(X[:8]).values
     np.testing.assert_allclose(one[:, :, 0], every[:, :, 1], rtol=1e-6, atol=1e-10)

@@ -16,7 +16,6 @@ from texplainer.errors import InputError
 from texplainer.gradients import smoothing
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Engine, Gradient, Settings
-from texplainer.gradients.width import WIDTHS
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 
@@ -74,11 +73,10 @@ def test_a_kink_becomes_a_continuous_slope():
 
 def test_linear_models_do_not_care():
     fitted = LinearRegression().fit(X, X @ [1.0, -2.0, 3.0])
-    for width in ("auto", 0, 0.5):
+    for width in (0.25, 0, 0.5):
         explanation = TExplainer(fitted, X, smoothing=width, attribution="gradient", bounds=None)(X[:5])
         np.testing.assert_allclose(explanation.values, np.tile([1.0, -2.0, 3.0], (5, 1)), rtol=1e-9)
-    auto = TExplainer(fitted, X, bounds=None)
-    assert auto.engine.width == WIDTHS[-1]
+    assert TExplainer(fitted, X, bounds=None).engine.width == 0.25
 
 
 def test_points_stay_in_range_and_categories_stay_put():
@@ -168,9 +166,9 @@ def test_the_change_is_that_of_measured_moves():
     assert roc_auc_score(measured > np.median(measured), found.change[:, 0]) > 0.8
 
 
-@pytest.mark.parametrize("wrong", ["wide", -0.1, np.inf, np.nan, True, None, [0.1]])
+@pytest.mark.parametrize("wrong", ["wide", "auto", -0.1, np.inf, np.nan, True, None, [0.1]])
 def test_wrong_widths_are_named(wrong):
-    with pytest.raises(InputError, match=r"smoothing=.* is no width"):
+    with pytest.raises(InputError, match=r"smoothing=.* is not a bandwidth"):
         TExplainer(lambda r: r[:, 0], X, smoothing=wrong)
 
 

@@ -89,10 +89,10 @@ def test_stacks_of_log_odds_have_a_second_axis_in_probability(draw):
 
 def test_axes_say_what_the_values_mean():
     words = plots.bar(made(attribution="slope", scale="log-odds", outputs=("1",))[0]).get_xlabel()
-    assert " ".join(words.split()) == "change of the log-odds of class 1 for one SD more"
+    assert " ".join(words.split()) == "slope of the log-odds of class 1 per SD, averaged over a quarter SD"
     ax = plots.bar(categorical()[0])
     lines = ax.get_xlabel().split("\n")
-    assert lines[0].startswith("change of output for one SD more")
+    assert lines[0].startswith("slope of output per SD")
     assert any(line.startswith("◆: output with this level") for line in lines)
     assert {label.split(" = ")[0] for label in labels(ax)} == {"size", "◆ colour"}
     assert "◆" not in plots.bar(categorical(attribution="shapley")[0]).get_xlabel()

@@ -46,10 +46,10 @@ def test_the_page_holds_the_explanation(tmp_path):
         unpacked(local["errors"])[:, :, 0], 0.1 * np.abs(with_attribution.values), rtol=1e-6
     )
     assert [local["question"], shares["question"]] == [
-        "What does the model react to, here?",
+        "What would a small change do?",
         "Where does this prediction come from?",
     ]
-    assert local["axis"] == ["change of yes for one SD more"] and not local["adds_up"]
+    assert local["axis"] == ["slope of yes per SD, averaged over a quarter SD"] and not local["adds_up"]
     np.testing.assert_allclose(unpacked(local["relative_change"])[:4], [0.02, 0.02, 0.02, 0.32], rtol=1e-6)
     np.testing.assert_allclose(unpacked(part["predictions"])[:, 0], explanation.predictions, rtol=1e-6)
     np.testing.assert_allclose(unpacked(part["data"][1]), explanation.data[:, 1], rtol=1e-6)

@@ -22,11 +22,9 @@ WRONG = [
     ("feature_names", 5, "one name per column"),
     ("feature_names", "abc", "one name per column"),
     ("feature_names", [], "one name per column"),
-    ("validation", 5, r"\(X, y\)"),
     ("bounds", (np.nan, np.nan), "limits that are numbers"),
     ("step", True, "a number"),
     ("batch_rows", 0, "at least 1"),
-    ("validation", (1, 2), r"\(X, y\)"),
 ]
 
 
@@ -34,17 +32,6 @@ WRONG = [
 def test_wrong_arguments_are_refused_in_words(name, value, expected):
     with pytest.raises(InputError, match=f"^{name}=.* is no value for it; expected .*{expected}"):
         tx.TExplainer(MODEL, X, **{name: value})
-
-
-def test_long_values_are_named_by_their_type():
-    with pytest.raises(InputError, match=r"^validation=a ndarray is no value for it; expected \(X, y\)"):
-        tx.TExplainer(MODEL, X, validation=X)
-
-
-@pytest.mark.parametrize("name", ["validation"])
-def test_labels_of_other_rows_are_refused_by_every_engine(name):
-    with pytest.raises(InputError, match=f"{name} has 50 rows and 3 labels; expected as many"):
-        tx.TExplainer(MODEL, X, **{name: (X, [0, 1, 1])})
 
 
 def test_an_output_is_named_once():

@@ -67,7 +67,7 @@ class Attribution:
     compute
         The function from a place to values.
     unit
-        "sd" (output for one SD more), "slope" (output per unit of the feature) or "share"
+        "sd" (output per SD), "slope" (output per unit of the feature) or "share"
         (output between the background and x).
     signed
         Whether the sign means something; unsigned values are sizes.

@@ -1,11 +1,14 @@
-"""Slopes: what the model reacts to, here (`slope`), and the derivative at the point (`gradient`).
+"""Slopes: what a small change would do (`slope`), and the derivative at the point (`gradient`).
 
-    slope_j = sigma_j x slope of f along feature j, averaged over a small neighbourhood of x
-    gradient_j    = df/dx_j at x, the paper's; with step="paper" by its Algorithm 1
+    slope_j    = SD_j x slope of f along feature j, averaged over a quarter SD around x
+    gradient_j = df/dx_j at x, the paper's; with step="paper" by its Algorithm 1
 
-A category has no "more": its value is f(x) - sum_c pi_c f(x with level c), what this level does compared with
-the average one, in the unit of sigma x slope. A missing cell is one more level of its column: present against
-missing.
+The average is over a kernel whose standard deviation is `smoothing` SDs (0.25), the same for every model and
+engine; its points are kept inside the data's range. Discrete columns stay where they are in it. Their own
+slope is the difference of f between the neighbouring observed values, per unit (`differences`).
+
+A category has no slope: its value is f(x) - sum_c pi_c f(x with category c), what this category does compared
+with the average one. A missing value is one more category of its column: present against missing.
 """
 
 from __future__ import annotations
@@ -13,14 +16,16 @@ from __future__ import annotations
 import numpy as np
 
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.differences import discrete_slopes
 from texplainer.attributions.references import references_of
 from texplainer.attributions.replaced import noise_floor, replacement_effects
-from texplainer.attributions.stability import expected_change, moved, relative
+from texplainer.attributions.stability import MANY_MOVES, MOVES, moved, relative
+from texplainer.gradients.engine import Gradient
 from texplainer.types import Array
 
 
 def slope(context: ExplainContext) -> AttributionResult:
-    """sigma_j x the averaged slope: the change of f for one SD more."""
+    """SD_j x the averaged slope: per SD, averaged over a quarter SD around the row."""
     return _slopes(context, context.background.unit)
 
 
@@ -30,29 +35,46 @@ def gradient(context: ExplainContext) -> AttributionResult:
 
 
 def _slopes(context: ExplainContext, unit: Array) -> AttributionResult:
-    gradient = context.engine.gradient(context.rows)
-    sd = context.background.unit[:, None]
-    size = np.sqrt(((gradient.values * sd) ** 2).sum(axis=1))  # (rows, outputs)
-    cost = np.array(gradient.evaluations, dtype=np.int64)
-    if gradient.change is not None:
-        relative_change = relative(gradient.change, size, context.background.output_sd)
-    else:
-        relative_change, spent = _probed(context, gradient.values, size)
-        cost += spent
-    values, error = gradient.values * unit[:, None], gradient.error * unit[:, None]
+    found = context.engine.gradient(context.rows)
+    slopes, error = found.values, np.array(found.error, dtype=float)
+    cost = np.array(found.evaluations, dtype=np.int64)
+    change, spent = _change(context, found)  # (rows, outputs)
+    cost += spent
+    columns = context.background.discrete.columns if context.engine.width else []
+    if columns:
+        slopes = slopes.copy()
+        slopes[:, columns], error[:, columns], each = discrete_slopes(
+            context, context.rows, context.predictions
+        )
+        sd, squares = context.background.unit[columns, None], []
+        moves = moved(context)[: MOVES if context.engine.exact else 1]
+        for rows in moves:
+            there = discrete_slopes(context, rows, context.predictor(rows))[0]
+            squares.append((((there - slopes[:, columns]) * sd) ** 2).sum(axis=1))
+        change = np.sqrt(change**2 + np.mean(squares, axis=0))
+        cost += each + len(moves) * (each + 1)
+    size = np.sqrt(((slopes * context.background.unit[:, None]) ** 2).sum(axis=1))  # (rows, outputs)
+    values, error = slopes * unit[:, None], error * unit[:, None]
     cost += _fill_missing(context, values, error)
-    arrays = {"step": gradient.step, "flags": gradient.flags, **gradient.extras}
-    return AttributionResult(values, error, relative_change, cost, gradient.values, arrays)
+    arrays = {"step": found.step, "flags": found.flags, **found.extras}
+    relative_change = relative(change, size, context.background.output_sd)
+    return AttributionResult(values, error, relative_change, cost, slopes, arrays)
 
 
-def _probed(context: ExplainContext, here: Array, size: Array) -> tuple[Array, np.ndarray]:
-    """The slopes taken again at moved rows; once where each costs many evaluations."""
-    sd, changes, cost = context.background.unit[:, None], [], np.zeros(len(here), dtype=np.int64)
-    for rows in moved(context)[: None if context.engine.exact else 1]:
+def _change(context: ExplainContext, found: Gradient) -> tuple[Array, np.ndarray]:
+    """How much the continuous features' values change, (rows, outputs), and the evaluations spent on it.
+
+    As the engine tells, or from the slopes at moved rows; at one where each costs many evaluations.
+    """
+    cost = np.zeros(len(found.values), dtype=np.int64)
+    if found.change is not None:
+        return found.change, cost
+    sd, squares = context.background.unit[:, None], []
+    for rows in moved(context, MANY_MOVES)[: None if context.engine.exact else 1]:
         there = context.engine.gradient(rows)
-        changes.append((there.values - here) * sd)
+        squares.append((((there.values - found.values) * sd) ** 2).sum(axis=1))
         cost += there.evaluations
-    return expected_change(changes, size, context.background.output_sd), cost
+    return np.sqrt(np.mean(squares, axis=0)), cost
 
 
 def _fill_missing(context: ExplainContext, values: Array, error: Array) -> np.ndarray:

@@ -1,9 +1,9 @@
 """The relative change: how much other a row's values would be, had it been measured a little differently.
 
 It is the expected relative change of its values, |values' - values| / |values| over the
-features, when every number of the row moves by 5% of its SD (a normal deviate of that size each).
-Slopes averaged over points tell it for nothing (`Gradient.change`); other attributions are taken again at two
-moved rows.
+features, when every continuous number of the row moves by 5% of its SD (a normal deviate of that size each);
+discrete columns are known exactly and stay. Slopes averaged over points tell it for nothing
+(`Gradient.change`); slopes of trees are taken again at eight moved rows, other attributions at two.
 """
 
 from __future__ import annotations
@@ -16,29 +16,33 @@ from texplainer.attributions.attribution import ExplainContext
 from texplainer.types import Array
 
 SHIFT = 0.05  # of an SD
-MOVES = 2
+MOVES, MANY_MOVES = 2, 8
 SIGN_MOVES = (2, 3, 5)  # one move each: signs by the fractions of multiples of their roots
 FEW_VALUES = 12
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
 
 
-def directions(features: int) -> Array:
-    """Two fixed moves in standard coordinates, (MOVES, features): signs without a pattern, at right angles.
+def directions(features: int, count: int = MOVES) -> Array:
+    """Up to eight fixed moves in standard coordinates, (count, features): signs without a pattern.
 
-    Signs times the mean size of a normal deviate, not deviates: of two of these some features hardly get any,
+    Signs times the mean size of a normal deviate, not deviates: of few of these some features hardly get any,
     while the mean of |J z|² over signs misses least of its expectation (Hutchinson 1990), and nothing
-    where J is diagonal. The mean size, for the steps a tree takes grow with |z|, not with z².
+    where J is diagonal. The mean size, for the steps a tree takes grow with |z|, not with z². The moves are
+    one pattern times Walsh functions, which are at right angles.
     """
     number = np.arange(1, features + 1)
     first = np.where(number * ((5**0.5 - 1) / 2) % 1.0 < 0.5, 1.0, -1.0)
-    return np.sqrt(2 / np.pi) * np.stack([first, np.where(number % 2 == 1, first, -first)])
+    bits = np.arange(count)[:, None] & ((number - 1) % MANY_MOVES)
+    odd = (bits ^ bits >> 1 ^ bits >> 2) & 1  # parity
+    return np.sqrt(2 / np.pi) * first * np.where(odd, -1.0, 1.0)
 
 
-def moved(context: ExplainContext) -> list[Array]:
+def moved(context: ExplainContext, count: int = MOVES) -> list[Array]:
     """The rows, moved by 5% of an SD each; a move that would leave the bounds goes the other way."""
-    step = np.where(context.predictor.schema.numeric, SHIFT * context.background.unit, 0.0)
+    moves = context.predictor.schema.numeric & ~context.background.discrete.mask(context.rows.shape[1])
+    step = np.where(moves, SHIFT * context.background.unit, 0.0)
     out = []
-    for z in directions(context.rows.shape[1]):
+    for z in directions(context.rows.shape[1], count):
         there = context.rows + step * z
         if context.bounds is not None:
             low, high = context.bounds

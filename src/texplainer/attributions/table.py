@@ -16,14 +16,14 @@ from texplainer.errors import InputError
 
 ATTRIBUTIONS: dict[str, Attribution] = {
     "slope": Attribution(
-        question="What does the model react to, here?",
+        question="What would a small change do?",
         compute=slope,
         unit="sd",
         signed=True,
         adds_up=False,
-        axis="change of {what} for one SD more",
+        axis="slope of {what} per SD, averaged over a quarter SD",
         level_axis="{what} with this level, against the average level",
-        feature_unit="one SD more",
+        feature_unit="per SD",
         level_unit="this level",
         category=swaps.sd_or_average,
         neighbourhood=True,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from texplainer.background.discrete import DiscreteColumns, find_discrete
 from texplainer.background.sd import constant_columns, data_bounds, robust_sd, varying_columns
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.models.predictor import Predictor
@@ -27,11 +28,13 @@ class Background:
     sigma, mean
         (features,), each feature's SD and mean (of codes, for a categorical one).
     unit
-        (features,), what "one SD more" is: sigma, and 0 for a column that never varies.
+        (features,), the SD, and 0 for a column that never varies.
     base, output_sd
         (outputs,), phi_0: the mean prediction over the background; and its standard deviation.
     bounds
         The range perturbations stay in, or None.
+    discrete
+        The numeric columns whose slope is a difference between neighbouring values.
     """
 
     rows: Array
@@ -41,6 +44,7 @@ class Background:
     base: Array
     output_sd: Array
     bounds: tuple[Array, Array] | None
+    discrete: DiscreteColumns = field(default_factory=DiscreteColumns)
     _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -50,8 +54,17 @@ class Background:
         return self._derived[key]
 
 
-def summarise(rows: Array, predictor: Predictor, bounds: tuple[Array, Array] | None) -> Background:
-    """Summarise a background; the model must give it finite predictions."""
+def summarise(
+    rows: Array,
+    predictor: Predictor,
+    bounds: tuple[Array, Array] | None,
+    bandwidth: float = 0.0,
+    continuous: Collection[int] = (),
+) -> Background:
+    """Summarise a background; the model must give it finite predictions.
+
+    Columns that are discrete at this bandwidth (in SDs) are found, but for those known to be `continuous`.
+    """
     predictions = predictor(rows)
     bad = ~np.all(np.isfinite(predictions), axis=1)
     if bad.any():
@@ -65,7 +78,10 @@ def summarise(rows: Array, predictor: Predictor, bounds: tuple[Array, Array] | N
     mean = np.asarray(finite.mean(axis=0).filled(np.nan), dtype=float)
     sigma = robust_sd(rows)
     unit = np.where(varying_columns(rows), sigma, 0.0)
-    return Background(rows, sigma, unit, mean, predictions.mean(axis=0), predictions.std(axis=0), bounds)
+    columns = set(np.flatnonzero(predictor.schema.numeric).tolist()) - set(continuous)
+    discrete = find_discrete(rows, sigma, bandwidth, sorted(columns)) if bandwidth else DiscreteColumns()
+    base, output_sd = predictions.mean(axis=0), predictions.std(axis=0)
+    return Background(rows, sigma, unit, mean, base, output_sd, bounds, discrete)
 
 
 def check(rows: Array, schema: Schema) -> None:
@@ -89,7 +105,7 @@ def check(rows: Array, schema: Schema) -> None:
     if constant:
         warnings.warn(
             f"background columns {constant} are constant (first value "
-            f"{rows[0, schema.names.index(constant[0])]}): one SD more is nothing there, so their "
+            f"{rows[0, schema.names.index(constant[0])]}): their SD is 0, so their "
             "local value is 0. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,

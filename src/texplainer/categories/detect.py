@@ -149,6 +149,14 @@ def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
     return replace(schema, levels=bare, ordinal=frozenset(ordinal & set(bare)))
 
 
+def declared_numeric(categorical: Any, names: Sequence[str]) -> list[int]:
+    """The columns declared "numeric": they are not discrete, however few values they hold."""
+    if not isinstance(categorical, Mapping):
+        return []
+    declared = {str(n) for n, wish in categorical.items() if isinstance(wish, str) and wish == "numeric"}
+    return [j for j, name in enumerate(names) if name in declared]
+
+
 def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tuple[Feature, ...]:
     """Describe the categorical features by what the background holds of them."""
     found = []

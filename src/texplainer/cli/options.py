@@ -84,7 +84,9 @@ _EXPLAINER = (
         help="How the gradient is found.",
     ),
     click.option("--step", type=Number("auto", "paper"), default="auto", help="Displacement h."),
-    click.option("--smoothing", type=Number("auto"), default="auto", help="Width of the average, in SDs."),
+    click.option(
+        "--smoothing", type=float, default=0.25, show_default=True, help="Bandwidth of slopes, in SDs."
+    ),
     click.option(
         "--attribution",
         type=Readings(["auto", *ATTRIBUTIONS]),

@@ -35,7 +35,7 @@ class Explanation:
     predictions : f(x) on the explained scale
     data : the user's own values
     gradient : the slopes of the local model; NaN where the attribution has none
-    units : per feature what its value is the output of: "one SD more", "this level", ...
+    units : per feature what its value is the output of: "per SD", "this level", ...
     diagnostics : per row: the error bound of every value, relative change, residuals, evaluations, stability, reason
     categories : per categorical feature, the effect of every level
     """

@@ -23,7 +23,7 @@ from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-BLOCK = BATCH // 2  # more than `maps.BLOCK`, for a library's calls cost more than numpy's
+BLOCK = BATCH // 3  # more than `maps.BLOCK`, for a library's calls cost more than numpy's
 TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed in another order
 
 

@@ -35,7 +35,8 @@ def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Sett
     """Choose the engine that differentiates the numeric features.
 
     Engines see the wide table, as the model does, with its one-hot columns marked as not to be moved;
-    their answer is folded to one column a feature. `settings.bounds` are those of the wide table.
+    their answer is folded to one column a feature. `settings.bounds` are those of the wide table,
+    `settings.discrete` those of `rows`.
     """
     chosen = _differentiating(predictor, rows, engine, settings)
     return replace(chosen, shapley=_shapley(predictor, rows)) if engine in ("auto", "tree") else chosen
@@ -79,6 +80,7 @@ def _differentiating(predictor: Predictor, rows: Array, engine: str, settings: S
         name = "finite-difference" if engine == "auto" else engine
         return choose(predictor, rows, name, replace(settings, bounds=schema.narrow(settings.bounds)))
     wide = replace(predictor, schema=_mark_onehot_categorical(schema.inner, groups))
+    settings = replace(settings, discrete=settings.discrete.renumbered(schema.layout.places))
     return folded_engine(choose(wide, schema.wide(rows), engine, settings), schema)
 
 

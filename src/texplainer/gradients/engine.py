@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.background.discrete import DiscreteColumns
 from texplainer.models.predictor import BATCH_ROWS
 from texplainer.types import Array
 
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
 SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
 MOVE = 0.05  # in SDs: a row measured a little differently
-#: Points given to an engine at a time, where many belong to one row: 48 in an average, 64 in shares. Blocks
+BANDWIDTH = 0.25  # in SDs: the default neighbourhood of slopes, chosen in benchmarks/default_study.py
+#: Points given to an engine at a time, where many belong to one row: 64 in an average. Blocks
 #: of rows and of points are whole parts of it, so that none is filled up in vain, up to 500 columns.
 BATCH = 4032
 
@@ -87,11 +89,19 @@ class Engine:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the engines need to know from the user."""
+    """What the engines need to know from the user.
+
+    `discrete` are columns of the table the engine sees; they stay where they are in an average.
+    """
 
     step: Any = "auto"
-    smoothing: Any = "auto"
+    smoothing: Any = BANDWIDTH
     bounds: tuple[Array, Array] | None = None
     batch_rows: int = BATCH_ROWS
-    validation: tuple[Any, Any] | None = None
-    average: bool = True  # whether smoothing="auto" may average; only where the gradient is what is shown
+    discrete: DiscreteColumns = field(default_factory=DiscreteColumns)
+    average: bool = True  # whether slopes over a neighbourhood are shown, or the derivative at the row
+
+    @property
+    def bandwidth(self) -> float:
+        """Standard deviation of the kernel that slopes are averaged over, in SDs; 0 is the point."""
+        return float(self.smoothing)

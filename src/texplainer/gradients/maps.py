@@ -19,7 +19,7 @@ from texplainer.types import Array
 
 # Rows at a time: their activations stay in cache, and a row's bits depend on no other row count. A multiple
 # of the points of an average, and of the 12 or 16 rows after which float32 products repeat their order.
-BLOCK = BATCH // 6
+BLOCK = BATCH // 7
 CHECK_ROWS = 64
 FEW_ROWS = 8  # fewer say little: a kink under one of them would refuse a right derivative
 ROUNDINGS = 64.0  # error bound in units of round-off, relative to the row's gradient

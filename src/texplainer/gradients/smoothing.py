@@ -4,10 +4,11 @@ A derivative at a point changes sign at every kink. Its average over a neighbour
 
     G(x) = E grad f(x + w sigma z),   z ~ N(0, 1) per feature,
 
-is the gradient of the model smoothed with a Gaussian of width w SDs: a continuous function of x, the same
-width for all rows (`width`). For exact engines the expectation is a mean over 48 fixed antithetic
-points (`points`); for black boxes the slopes are read off a designed experiment (`design`); trees smooth
-themselves.
+is the gradient of the model smoothed with a Gaussian whose standard deviation is w SDs, the bandwidth: a
+continuous function of x. Points are kept inside the data's range; discrete columns and categories do not
+move. For exact engines the expectation is a mean over 64 fixed antithetic points (`points`); for black boxes
+the slopes are read off a designed experiment (`design`); trees smooth themselves, with a triangular kernel of
+the same standard deviation.
 
 What the points' gradients tell beside their mean: their scatter bounds the error of the mean, and their odd
 parts a_k = sigma (g(x + w sigma z_k) - g(x - w sigma z_k)) / 2 the smoothed Hessian, by Stein's identity:
@@ -17,6 +18,7 @@ follows from the points' inner products (a_k·a_l)(z_k·z_l), without any matrix
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,56 +28,86 @@ from scipy.special import gammaln
 
 from texplainer.background.sd import robust_sd, varying_columns
 from texplainer.errors import InputError
-from texplainer.gradients.engine import BATCH, MOVE, Engine, Gradient, Settings
+from texplainer.gradients.engine import BANDWIDTH, BATCH, MOVE, Engine, Gradient, Settings
 from texplainer.gradients.finite_difference import design
 from texplainer.gradients.points import points
-from texplainer.gradients.width import faithful_width, limits
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-POINTS = 48
+POINTS = 64
 TRIAL_ROWS = 64
 CELLS = 2**21  # of the points' gradients at hand at a time
 COARSE = 1e4  # |x| in widths up to which float32 coordinates still resolve the neighbourhood finely
 AGREE = 1e-4  # of the steepest slope: what a float32 gradient may be off, far below the scatter of an average
-# The error bound, chosen on networks, kernel machines and logistic models to cover 99% of true averages:
-QUANTILE = 3.0  # standard errors of the mean over the pairs
-SHARED = 0.3  # part of the features' common standard error: one feature's points may all have missed a kink
+# The error bound: standard errors of the mean over the pairs, times a factor that is seen on background rows
+SHARED = 1.0  # part of the features' common standard error: one feature's points may all have missed a kink
+CALIBRATION_ROWS, CALIBRATION_POINTS = 32, 256
+COVERAGE = 0.99  # of the differences to an average over many points
+SAFETY = 1.1  # these are few rows, and the many points are not all there are
+LEAST_FACTOR, FACTOR = 0.7, 1.4  # the least, and that of a background without complete rows
 
 
 def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Settings) -> Engine:
     """Average an engine's gradient as `settings.smoothing` asks; trees smooth themselves."""
     width = checked_smoothing(settings.smoothing)
-    if settings.step != "auto" and width:
+    if settings.step != "auto" and width not in (0.0, BANDWIDTH):
         raise InputError(
             f"step={settings.step!r} and smoothing={width:g} both set the scale of the derivative; "
-            "leave one of them at 'auto'."
+            "leave one of them at its default."
         )
-    asked = width is not None or settings.average
-    movable = predictor.schema.numeric.any()
-    if engine.averages or width == 0.0 or settings.step != "auto" or not asked or not movable:
+    asked = settings.average or width != BANDWIDTH
+    varies = varying_columns(background)
+    moves = predictor.schema.numeric & varies & ~settings.discrete.mask(background.shape[1])
+    if engine.averages or width == 0.0 or settings.step != "auto" or not asked:
         return engine
     sigma = robust_sd(background)
-    varies = varying_columns(background)
-    unit = np.where(varies, sigma, 0.0)
-    if width is None:
-        width = faithful_width(predictor, background, unit, settings)
     if not engine.exact:
+        unit = np.where(moves, sigma, 0.0)
         return design.designed_engine(engine, predictor, background, unit, width, settings)
     engine = replace(engine, narrow=_narrow(engine, background))
-    gradient = partial(average, engine, predictor, settings, sigma, width, varies=varies)
-    why = f"{engine.why}, averaged over {width:.3g} SDs"
-    return replace(engine, gradient=gradient, width=width, why=why, point=engine)
+    gradient = partial(average, engine, predictor, settings, sigma, width, moves=moves)
+    factor = _calibrated(gradient, background, len(predictor.outputs)) if moves.any() else 1.0
+    why = f"{engine.why}, averaged over {width:.3g} SD"
+    return replace(engine, gradient=partial(gradient, factor=factor), width=width, why=why, point=engine)
 
 
-def checked_smoothing(smoothing: Any) -> float | None:
-    """Read the argument: None for "auto", else a width."""
-    if isinstance(smoothing, str) and smoothing == "auto":
-        return None
+def checked_smoothing(smoothing: Any) -> float:
+    """Check the argument: the bandwidth in SDs."""
     number = isinstance(smoothing, (int, float, np.number)) and not isinstance(smoothing, bool)
     if number and 0 <= float(smoothing) < np.inf:
         return float(smoothing)
-    raise InputError(f"smoothing={smoothing!r} is no width; expected 'auto', 0 or a positive number.")
+    raise InputError(
+        f"smoothing={smoothing!r} is not a bandwidth; expected 0 (the derivative at the point) or a positive "
+        "number of SDs, such as 0.25."
+    )
+
+
+def limits(rows: Array, bounds: tuple[Array, Array] | None) -> tuple[Array, Array]:
+    """The range of every row's points, both (rows, features); a row outside it is its own edge."""
+    if bounds is None:
+        return np.full(rows.shape, -np.inf), np.full(rows.shape, np.inf)
+    return np.minimum(bounds[0], rows), np.maximum(bounds[1], rows)
+
+
+def _calibrated(gradient: Callable[..., Gradient], background: Array, outputs: int) -> float:
+    """The factor on standard errors that covers 99% of the differences to averages over many points.
+
+    Kinks make points scatter as if they were drawn, a smooth model's are integrated almost exactly: how much
+    a standard error overstates depends on the model.
+    """
+    sample = background[np.all(np.isfinite(background), axis=1)]
+    cells = CALIBRATION_POINTS * background.shape[1] * outputs
+    count = int(np.clip(2 * CELLS // cells, 4, CALIBRATION_ROWS))
+    sample = sample[:: max(1, len(sample) // count)][:count]
+    if not len(sample):
+        return FACTOR
+    few, many = gradient(sample), gradient(sample, count=CALIBRATION_POINTS)
+    unsure = few.error > 0
+    if not unsure.any():
+        return LEAST_FACTOR
+    ratio = np.abs(few.values - many.values)[unsure] / few.error[unsure]
+    found = SAFETY * float(np.quantile(ratio, COVERAGE))
+    return max(LEAST_FACTOR, found) if np.isfinite(found) else FACTOR
 
 
 def average(
@@ -85,19 +117,28 @@ def average(
     sigma: Array,
     width: float,
     rows: Array,
-    varies: np.ndarray | bool = True,
+    moves: np.ndarray | bool = True,
+    factor: float = 1.0,
+    count: int | None = None,
 ) -> Gradient:
-    """G(x), with its error bound and how much it changes as x moves a little; what never varies stays put."""
-    move = np.where(predictor.schema.numeric & varies, width * sigma, 0.0)
+    """G(x), with its error bound and how much it changes as x moves a little; only `moves` are moved.
+
+    The bound is `factor` times the standard error of the mean over `count` points.
+    """
+    count = count or POINTS
+    move = np.where(predictor.schema.numeric & moves, width * sigma, 0.0)
     coarse = _coarse(engine, rows, move)
     size = rows.shape[1] * len(predictor.outputs)
-    together = int(np.clip(CELLS // (POINTS * max(1, size)), 1, BATCH // POINTS))
+    together = int(np.clip(CELLS // (count * max(1, size)), 1, max(1, BATCH // count)))
     chunks = [
         (kind, chosen[i : i + together])
         for kind, chosen in ((np.float32, np.flatnonzero(~coarse)), (np.float64, np.flatnonzero(coarse)))
         for i in range(0, len(chosen), together)
     ] or [(np.float64, np.arange(0))]
-    parts = [_average(engine, settings, sigma, move, width, rows[chosen], kind) for kind, chosen in chunks]
+    parts = [
+        _average(engine, settings, sigma, move, width, rows[chosen], kind, factor, count)
+        for kind, chosen in chunks
+    ]
     back = np.argsort(np.concatenate([chosen for _, chosen in chunks]))
     values, error, change, cost = (np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True))
     nothing = np.zeros(rows.shape, np.uint8)
@@ -105,9 +146,17 @@ def average(
 
 
 def _average(
-    engine: Engine, settings: Settings, sigma: Array, move: Array, width: float, rows: Array, kind: type
+    engine: Engine,
+    settings: Settings,
+    sigma: Array,
+    move: Array,
+    width: float,
+    rows: Array,
+    kind: type,
+    factor: float,
+    count: int,
 ) -> tuple[Array, Array, Array, np.ndarray]:
-    z = points(POINTS, rows.shape[1])
+    z = points(count, rows.shape[1])
     low, high = (limit.astype(kind) for limit in limits(rows[:, None, :], settings.bounds))
     start, moves = rows[:, None, :].astype(kind), (move * z).astype(kind)
     # a row's points side by side: at the same places of a block in any company (`maps.BLOCK`)
@@ -124,10 +173,10 @@ def _average(
     np.add(ahead.swapaxes(0, 1), behind.swapaxes(0, 1), out=mean, dtype=float)
     mean /= 2
     values = _total(mean) / pairs
-    error = _scatter(np.subtract(mean, values, out=mean), sigma)
-    error += found.error.reshape(len(rows), POINTS, *values.shape[1:]).max(axis=1)
+    error = factor * _scatter(np.subtract(mean, values, out=mean), sigma)
+    error += found.error.reshape(len(rows), count, *values.shape[1:]).max(axis=1)
     change = _change(odd, np.where(move > 0, z, 0.0).astype(kind)) * MOVE / width
-    return values, error, change, found.evaluations.reshape(len(rows), POINTS).sum(axis=1)
+    return values, error, change, found.evaluations.reshape(len(rows), count).sum(axis=1)
 
 
 def _total(pairs: Array) -> Array:
@@ -139,10 +188,10 @@ def _total(pairs: Array) -> Array:
 
 
 def _scatter(apart: Array, sigma: Array) -> Array:
-    """Bound of the mean's error from the distances of the pairs (pairs, rows, features, outputs) to it.
+    """Standard errors of the mean from the distances of the pairs (pairs, rows, features, outputs) to it.
 
-    Standard errors, raised to a part of what the row's features have in common, and where single pairs
-    stand out: the average then hangs on few points, as that of a saturated probability does.
+    Raised to a part of what the row's features have in common, and where single pairs stand out: the average
+    then depends on few points, as that of a saturated probability does.
     """
     pairs = len(apart)
     squares = np.square(apart, out=apart)
@@ -155,7 +204,7 @@ def _scatter(apart: Array, sigma: Array) -> Array:
     )
     scaled = deviation * sigma[:, None]
     common = np.sqrt(np.sum(scaled**2, axis=1)[:, None] / count) * varies / sigma[:, None]
-    return QUANTILE * np.hypot(deviation, SHARED * common) * outliers / np.sqrt(pairs)
+    return np.hypot(deviation, SHARED * common) * outliers / np.sqrt(pairs)
 
 
 def _change(odd: Array, z: Array) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from texplainer.gradients.points import magnitudes, points, shuffle
-from texplainer.gradients.width import limits
+from texplainer.gradients.smoothing import limits
 from texplainer.interactions import resolution
 from texplainer.interactions.second_order import SecondOrder, joined_blocks
 from texplainer.models.predictor import Predictor

@@ -18,12 +18,12 @@ from typing import cast
 import numpy as np
 
 from texplainer.gradients.engine import BATCH, Engine
-from texplainer.gradients.finite_difference.design import LEVELS, DesignedExperiment
+from texplainer.gradients.finite_difference.design import DesignedExperiment
 from texplainer.interactions.second_order import SecondOrder, joined_blocks
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-MAGNITUDES = LEVELS[0][0]  # as for a rough model: eight magnitudes a column, about 16 slopes a feature
+MAGNITUDES = 8  # a column, about 16 slopes a feature
 TIGHTER = 0.65  # of the design's bound, which is made for slopes of any model: covers 99% of very many points
 KNOTS = 2.0**-14  # step in SDs for trees: their slopes are piecewise polynomials, with knots to avoid
 CELLS = 2**22  # of the slopes at hand at a time
@@ -65,7 +65,9 @@ def fitted(
     nothing = np.zeros(len(move), bool)
     # an Experiment asks three things of a predictor: its outputs, its rounding, and to be called
     asked = cast(Predictor, slopes)
-    found = DesignedExperiment(asked, move, engine.width, bounds, MAGNITUDES, nothing).gradient(rows)
+    found = DesignedExperiment(
+        asked, move, engine.width, bounds, 0.0, nothing, magnitudes=MAGNITUDES
+    ).gradient(rows)
     shape = (len(rows), len(sigma), len(sigma), outputs)
     values = (found.values * sigma[:, None]).reshape(shape)
     error = TIGHTER * (found.error * sigma[:, None]).reshape(shape)
@@ -100,17 +102,8 @@ def _differences(engine: Engine, predictor: Predictor, sigma: Array, step: float
     second = (ahead - behind) * unit  # (columns, rows, features, outputs)
     # one side against the other: what bends within the step
     bound = (np.abs(ahead + behind - 2 * here.values) + 2 * error) * unit
-    second[_torn(found.extras, here.extras, len(columns), len(rows))] = np.nan
     full = np.zeros((len(rows), len(sigma), *here.values.shape[1:]))
     bounds = np.zeros(full.shape)
     full[:, columns], bounds[:, columns] = second.transpose(1, 0, 2, 3), bound.transpose(1, 0, 2, 3)
     cost = np.full(len(rows), 2 * len(columns) + 1, dtype=np.int64)
     return SecondOrder(full, bounds, cost)
-
-
-def _torn(there: dict[str, np.ndarray], here: dict[str, np.ndarray], columns: int, rows: int) -> np.ndarray:
-    """Where trees took another width on either side, (columns, rows): no difference can be taken."""
-    if "smoothing_width" not in here:
-        return np.zeros((columns, rows), bool)
-    width = there["smoothing_width"].reshape(2, columns, -1)
-    return np.asarray((width != here["smoothing_width"]).any(axis=0))

@@ -17,11 +17,6 @@ def _whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _pair(value: Any) -> bool:
-    both = isinstance(value, (tuple, list)) and len(value) == 2
-    return value is None or (both and all(v is None or hasattr(v, "__len__") for v in value))
-
-
 def _names(value: Any) -> bool:
     listed = hasattr(value, "__len__") and not isinstance(value, (str, bytes))
     return value is None or (listed and len(value) > 0)
@@ -64,7 +59,6 @@ CHECKS: dict[str, Check] = {
     "step": (lambda v: not isinstance(v, bool), "'auto', 'paper' or a number"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
     "feature_names": (_names, "a list with one name per column"),
-    "validation": (_pair, "(X, y), rows and labels the model has not seen"),
     "output": (lambda v: not isinstance(v, (list, tuple)) or len(v) > 0, "at least one output, or None"),
     "bounds": (_known_bounds, "limits that are numbers; use -inf and inf where there is none"),
     "categorical": (_groups, "for each name a list of columns or one of nominal, ordinal, numeric"),
@@ -92,15 +86,3 @@ def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = 
             shown = repr(arguments[name])
             shown = describe(arguments[name]) if len(shown) > LONGEST else shown
             raise InputError(f"{name}={shown} is no value for it; expected {expected}.")
-    for name in ("validation",):
-        rows, labels = map(_length, arguments.get(name) or (None, None))
-        if rows is not None and labels is not None and rows != labels:
-            raise InputError(
-                f"{name} has {rows} rows and {labels} labels; expected as many. Pass those of these rows."
-            )
-
-
-def _length(table: Any) -> int | None:
-    if hasattr(table, "shape"):
-        return table.shape[0]
-    return len(table) if isinstance(table, (list, tuple)) else None

@@ -1,12 +1,11 @@
 """The compiled soft trees against leaf-box enumeration, and their laws."""
 
-import ast
-import inspect
 import os
 import shutil
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +19,12 @@ pytest.importorskip("numba")
 
 from oracles_trees import hard, random_rows, random_tree, smoothed, trees_of
 
-from texplainer.gradients.trees import compiled, soft
+from texplainer.gradients.trees import soft
+from texplainer.gradients.trees.compiled import block_rows
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.layout import coherent_order
-from texplainer.gradients.trees.soft import with_half_widths
+from texplainer.gradients.trees.soft import mass_inside, with_half_widths
 from texplainer.gradients.trees.split import split_between, split_once
-from texplainer.gradients.trees.vectors import aligned
 
 
 @st.composite
@@ -44,7 +43,7 @@ def problems(draw):
     return trees, rows, widths, outputs, rng.normal(size=outputs)
 
 
-@pytest.mark.parametrize("execution", ["scalar", "vector"])
+@pytest.mark.parametrize("execution", ["scalar", "dense"])
 @settings(max_examples=60, deadline=None)
 @given(problem=problems())
 def test_equals_leaf_boxes(execution, problem):
@@ -79,70 +78,53 @@ def test_same_bits_in_every_execution_order_batch_and_thread(width, half):
     trees, rng = forest(3, width=width)
     rows = random_rows(rng, 700, 5, wild=True)
     f = with_half_widths(assemble(trees, features=5, base=np.zeros(width), link="identity"), np.full(5, half))
-    found = f.value_gradient_curvature(rows, execution="scalar", threads=1)
+    found = f(rows, execution="scalar", threads=1)
     assert all(np.isfinite(one).all() and one.any() for one in found)
 
     def same(rows, at, **how):
-        for one, expected in zip(f.value_gradient_curvature(rows, **how), found, strict=True):
+        for one, expected in zip(f(rows, **how), found, strict=True):
             np.testing.assert_array_equal(one, expected[at])
 
     everything, shuffled = np.arange(700), rng.permutation(700)
-    same(rows, everything, execution="vector", threads=1)
-    same(rows, everything, execution="vector", threads=3)
+    same(rows, everything, execution="dense", threads=1)
+    same(rows, everything, execution="dense", threads=3)
     same(rows, everything)
     same(rows[shuffled], shuffled)
     for at in (slice(0, 1), slice(5, 70), slice(400, 700)):
         same(rows[at], at)
 
 
-@pytest.mark.parametrize("kernel", [compiled.vector_rows])
-def test_memory_that_is_known_by_its_address_lives_as_long_as_the_work(kernel):
-    """Numba frees an array after the last use of its name: memory of the lines was once written to after that."""
-    (function,) = ast.parse(inspect.getsource(kernel.py_func)).body
-    *before, work = function.body
-    inner = [node for statement in before for node in ast.walk(statement)]
-    known = {n.value.id for n in inner if isinstance(n, ast.Attribute) and n.attr == "ctypes"}
-    assert isinstance(work, ast.For) and known
-    assert known <= {node.id for node in ast.walk(work) if isinstance(node, ast.Name)}
-
-
-def test_memory_of_vectors_begins_with_a_line_of_the_cache():
-    kept = [aligned(np.uint64(count)) for count in range(1, 200)]
-    assert all(len(one) == count and not one.any() for count, one in enumerate(kept, start=1))
-    assert {one.ctypes.data % 64 for one in kept} == {0}
-
-
-def test_a_long_table_in_small_blocks_reaches_the_vector_execution(monkeypatch):
+def test_a_long_table_in_small_blocks_reaches_the_dense_execution(monkeypatch):
     """100 trees, 2,016 rows a block: no single block is worth compiling for, ten of them are."""
-    monkeypatch.setattr(soft, "vector_rows", types.SimpleNamespace(signatures=[]))
+    monkeypatch.setattr(soft, "dense_rows", types.SimpleNamespace(signatures=[]))
     monkeypatch.setattr(soft, "_work_done", {"scalar": 0.0}, raising=False)
-    monkeypatch.setattr(soft, "EXECUTIONS", dict.fromkeys(soft.EXECUTIONS, lambda *how: None))
-    plan, arrays = types.SimpleNamespace(kind=np.zeros(9_700)), (np.zeros((2016, 1)), np.arange(2016))
+    monkeypatch.setattr(soft, "execute", lambda *how: None)
+    plan = types.SimpleNamespace(kind=np.zeros(9_700), inverse=np.ones(28), outputs=1)
+    arrays = (np.zeros((2 * block_rows(plan), 1)), np.arange(2 * block_rows(plan)))
     chosen = [soft.fastest(plan, arrays, None)[0] > 0 for _ in range(10)]
-    assert not any(chosen[:2]) and all(chosen[2:])
+    assert not any(chosen[:1]) and all(chosen[2:])
 
 
 def test_executions_are_tried_on_the_same_rows(monkeypatch):
     """On rows far out a deep tree has little to do: tried there, the scalar execution once looked the faster."""
     trees, rng = forest(4, depth=5)
     f = with_half_widths(assemble(trees, features=5, base=[0.0], link="identity"), np.full(5, 0.7))
-    rows = rng.normal(size=(700, 5))
-    f(rows, execution="vector")  # compiled
+    block = block_rows(f.plan)
+    rows = rng.normal(size=(2 * block + 100, 5))
+    f(rows, execution="dense")  # compiled
     seen = {}
+    execute = soft.execute
 
-    def noted(name, execute):
-        def run(plan, cells, order, *others):
-            *_, first, last, _ = others
-            if last > first:
-                seen.setdefault(name, cells[order[first:last]])
-            execute(plan, cells, order, *others)
+    def noted(name, plan, arrays, first, last, many):
+        cells, order, *_ = arrays
+        if last > first:
+            seen.setdefault(name, cells[order[first:last]])
+        execute(name, plan, arrays, first, last, many)
 
-        return run
-
-    monkeypatch.setattr(soft, "EXECUTIONS", {n: noted(n, e) for n, e in soft.EXECUTIONS.items()})
+    monkeypatch.setattr(soft, "execute", noted)
     f(rows, threads=1)
-    assert len(seen["scalar"]) == soft.TRIAL and len(seen["vector"]) == soft.BLOCK
-    assert {tuple(row) for row in seen["scalar"]} <= {tuple(row) for row in seen["vector"]}
+    assert len(seen["scalar"]) == soft.TRIAL and len(seen["dense"]) == block
+    assert {tuple(row) for row in seen["scalar"]} <= {tuple(row) for row in seen["dense"]}
 
 
 def test_gradient_is_the_derivative_of_the_smoothed_value():
@@ -157,44 +139,78 @@ def test_gradient_is_the_derivative_of_the_smoothed_value():
         np.testing.assert_allclose(gradient[:, j], difference, atol=1e-4)
 
 
-def test_bend_is_the_second_derivative_where_no_feature_comes_twice():
-    rng = np.random.default_rng(9)
-    trees = []
-    while len(trees) < 30:
-        tree = random_tree(rng, 6, 1, 2)
-        asked = tree.column[tree.left >= 0]
-        if len(set(asked)) == len(asked) > 1:
-            trees.append(tree)
-    rows = rng.normal(size=(6, 6))
-    f = with_half_widths(assemble(trees, features=6, base=[0.0], link="identity"), np.full(6, 1.5))
-    for execution in ("scalar", "vector"):
-        bent = f.value_gradient_curvature(rows, execution=execution)[2]
-        for j in range(6):
-            step = np.zeros(6)
-            step[j] = 1e-6
-            difference = (f(rows + step)[1][:, j] - f(rows - step)[1][:, j]) / 2e-6
-            np.testing.assert_allclose(bent[:, j], difference, atol=1e-6)
-
-
 @pytest.mark.parametrize("bounded", ["upper", "lower", "both"])
-def test_bend_of_one_split_between_bounds(bounded):
-    """Through Python, one formula at a time: against differences of its own slope."""
+def test_slope_of_one_split_between_bounds(bounded):
+    """Through Python, one formula at a time: against differences of its own probability."""
     lower, upper, s = -0.4, 0.7, 1.3
 
     def split(x):
         if bounded == "upper":
-            return split_once(0.1, -np.inf, upper, x, 1 / s)
+            return split_once(0.1, upper, x, 1 / s)
         if bounded == "lower":
-            right, left, slope, bend = split_once(0.1, np.inf, lower, x, -1 / s)
-            return left, right, slope, -bend
+            right, left, slope = split_once(0.1, lower, x, -1 / s)
+            return left, right, slope
         return split_between(0.1, lower, upper, x, 1 / s)
 
     for x in (-0.9, -0.2, 0.05, 0.3, 0.95):
-        left, right, slope, bend = split(x)
+        left, right, slope = split(x)
         assert left + right == pytest.approx(1)
         first = (split(x + 1e-6)[1] - split(x - 1e-6)[1]) / 2e-6 * s
-        second = (split(x + 1e-6)[2] - split(x - 1e-6)[2]) / 2e-6 * s
-        assert slope == pytest.approx(first, abs=1e-6) and bend == pytest.approx(second, abs=1e-6)
+        assert slope == pytest.approx(first, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_thresholds_outside_the_range_are_not_softened(problem):
+    """Inside the range, the same as a tree whose thresholds outside it are far away."""
+    trees, rows, widths, _, base = problem
+    ensemble = assemble(trees, features=len(widths), base=base, link="identity")
+    low, high = np.full(len(widths), -0.6), np.full(len(widths), 0.5)
+    inside = np.clip(rows, low, high)
+    far = [
+        replace(
+            t, threshold=np.where(t.threshold > 0.5, 1e6, np.where(t.threshold < -0.6, -1e6, t.threshold))
+        )
+        for t in trees
+    ]
+    expected = with_half_widths(assemble(far, features=len(widths), base=base, link="identity"), widths)
+    for execution in ("scalar", "dense"):
+        found = with_half_widths(ensemble, widths, (low, high))(inside, execution=execution)
+        for one, other in zip(found, expected(inside), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_the_mass_inside_is_that_of_the_triangular_kernel():
+    rng = np.random.default_rng(0)
+    noise = rng.triangular(-1, 0, 1, size=200_000)
+    limits = (np.array([-1.0, -np.inf]), np.array([0.5, np.inf]))
+    for x in (-1.0, -0.5, 0.2, 0.5):
+        found = mass_inside(np.array([[x, x]]), np.array([0.8, 0.8]), limits)[0]
+        at = x + 0.8 * noise
+        assert found[0] == pytest.approx(np.mean((at >= -1) & (at <= 0.5)), abs=5e-3) and found[1] == 1.0
+    outside = mass_inside(np.array([[2.0, 2.0]]), np.array([0.8, 0.8]), limits)[0]
+    assert outside[0] == 0.5  # its own edge
+
+
+def test_thresholds_of_whole_numbers_are_taken_between_them():
+    """Anywhere between two integers a threshold decides alike, and gives the same slopes."""
+    trees, rng = forest(5, features=3)
+    at = [
+        replace(t, threshold=np.floor(3 * t.threshold) + shift) for shift in (1e-9, 0.3, 0.999) for t in trees
+    ]
+    rows = np.round(3 * rng.normal(size=(30, 3)))
+    count = len(trees)
+    found = [
+        with_half_widths(
+            assemble(at[i : i + count], features=3, base=[0.0], link="identity"),
+            np.full(3, 2.0),
+            None,
+            (0, 1, 2),
+        )(rows)[1]
+        for i in (0, count, 2 * count)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_the_smoothed_value_is_the_mean_over_noise():
@@ -210,7 +226,7 @@ def test_the_smoothed_value_is_the_mean_over_noise():
     assert with_half_widths(ensemble, widths)(x)[0][0, 0] == pytest.approx(mean, abs=2e-3)
 
 
-@pytest.mark.parametrize("execution", ["scalar", "vector"])
+@pytest.mark.parametrize("execution", ["scalar", "dense"])
 @pytest.mark.parametrize("first", ["near", "far"])
 def test_tiny_masses_keep_their_digits(first, execution):
     """Between two thresholds at the noise's very end, and beyond both, lie masses of some 1e-17."""
@@ -271,7 +287,6 @@ import numpy as np
 from texplainer.gradients.trees import soft
 from texplainer.gradients.trees.ensemble import Tree, assemble
 from texplainer.gradients.trees.soft import with_half_widths
-from texplainer.gradients.trees.vectors import aligned
 from texplainer.gradients.trees.split import split_between, split_once
 n = np.zeros(3, int)
 tree = Tree(np.array([1, -1, -1]), np.array([2, -1, -1]), n, n * 1.0, n, np.array([[0.0], [0.0], [1.0]]))

@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
@@ -16,8 +16,8 @@ lgb = pytest.importorskip("lightgbm")
 from texplainer.background.sd import robust_sd
 from texplainer.errors import EngineWarning, InputError
 from texplainer.explainer import TExplainer
+from texplainer.gradients.engine import BANDWIDTH, Settings
 from texplainer.gradients.trees.model import bounds, read
-from texplainer.gradients.trees.width import DEFAULT
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
@@ -31,8 +31,8 @@ def boosted(y=TWO, **options):
 
 
 def certified(model, background, rows, **options):
-    explainer = TExplainer(model, background, **options)
-    return bounds(read(explainer.predictor, background).at(explainer.engine.width), rows)
+    explainer = TExplainer(model, background, bounds=None, **options)
+    return bounds(read(explainer.predictor, background, Settings()).at(explainer.engine.width), rows)
 
 
 def slopes_of_smoothed(explainer, rows):
@@ -55,7 +55,7 @@ def test_the_gradient_belongs_to_the_smoothed_model(kind, y, scale):
         if kind == "boosting"
         else RandomForestClassifier(20, max_depth=5, random_state=0).fit(X, y)
     )
-    explainer = TExplainer(model, X, scale=scale, output="all")
+    explainer = TExplainer(model, X, scale=scale, output="all", bounds=None)
     assert explainer.engine.name == "tree"
     rows = X[:15]
     gradient = explainer.engine.gradient(rows)
@@ -99,7 +99,6 @@ def test_scalers_in_front_change_nothing():
     direct = TExplainer(plain, scaled).engine.gradient(scaled[:20])
     sigma = X.std(axis=0)[:, None]
     np.testing.assert_allclose(through.values * sigma, direct.values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(through.change, direct.change, rtol=1e-9)
     (steep, bent), (own_steep, own_bent) = certified(pipe, X, X[:20]), certified(plain, scaled, scaled[:20])
     np.testing.assert_allclose(steep * sigma, own_steep, rtol=1e-9)
     np.testing.assert_allclose(bent * sigma**2, own_bent, rtol=1e-9)
@@ -108,7 +107,7 @@ def test_scalers_in_front_change_nothing():
 @pytest.mark.parametrize("scale", ["probability", "log-odds"])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
 def test_the_certificate_holds(y, scale):
-    explainer = TExplainer(boosted(y), X, scale=scale, output="all")
+    explainer = TExplainer(boosted(y), X, scale=scale, output="all", bounds=None)
     rows = X[:60]
     found = explainer.engine.gradient(rows)
     steep, bent = certified(boosted(y), X, rows, scale=scale, output="all")
@@ -120,20 +119,10 @@ def test_the_certificate_holds(y, scale):
         assert (np.abs(above - below) / (2 * step[j]) <= bent[:, j] * 1.001 + 1e-6).all()
 
 
-def test_a_vanishing_gradient_is_flagged_and_widened():
-    grid = np.repeat([[0.0], [10.0]], 50, axis=0) + RNG.normal(size=(100, 1)) * 0.01
-    model = RandomForestRegressor(5, random_state=0, max_depth=1).fit(grid, (grid[:, 0] > 5).astype(float))
-    explainer = TExplainer(model, grid, smoothing=0.3)
-    found = explainer.engine.gradient(np.array([[0.0], [4.9]]))
-    assert found.extras["vanishing"].tolist() == [True, False]
-    assert found.extras["smoothing_width"][0] > found.extras["smoothing_width"][1] == 0.3
-    assert (found.values > 0).all()
-
-
 def test_a_single_leaf_has_no_slope():
     model = RandomForestRegressor(3, random_state=0).fit(X[:50], np.ones(50))
     found = TExplainer(model, X[:50]).engine.gradient(X[:3])
-    assert not found.values.any() and found.extras["vanishing"].all()
+    assert not found.values.any()
 
 
 def test_missing_cells_do_not_react():
@@ -145,29 +134,9 @@ def test_missing_cells_do_not_react():
     assert values.any() and not values[np.isnan(holes[:50])].any()
 
 
-def test_held_out_labels_choose_the_width():
-    noise = RNG.normal(size=(400, 5)) * X.std(axis=0)
-    smooth_truth, step_truth = noise[:, 0], np.sign(noise[:, 0])
-    for truth, narrow in ((smooth_truth, False), (step_truth, True)):
-        model = GradientBoostingRegressor(n_estimators=60, random_state=0).fit(noise[:200], truth[:200])
-        engine = TExplainer(model, noise[:200], validation=(noise[200:], truth[200:])).engine
-        assert "held-out" in engine.why
-        assert (engine.width <= 0.2) == narrow
-    labels = TExplainer(boosted(), X, validation=(X[:100], TWO[:100])).engine
-    assert 0.1 <= labels.width <= 0.8
-    with pytest.raises(InputError, match="labels"):
-        TExplainer(boosted(), X, validation=(X[:3], ["a", "b", "c"]))
-
-
-def test_a_model_worse_than_a_constant_takes_the_default_width():
-    wrong = RNG.permutation(Y)
-    engine = TExplainer(boosted(Y), X, validation=(X, wrong)).engine
-    assert engine.width == DEFAULT and "no better than a constant" in engine.why
-
-
 def test_the_width_asked_for_is_taken():
-    assert TExplainer(boosted(), X, smoothing=0.25).engine.width == 0.25
-    assert TExplainer(boosted(), X).engine.width == DEFAULT
+    assert TExplainer(boosted(), X, smoothing=0.1).engine.width == 0.1
+    assert TExplainer(boosted(), X).engine.width == BANDWIDTH
 
 
 def test_without_smoothing_the_point_is_differenced():
@@ -213,7 +182,7 @@ def test_other_models_are_left_to_others():
 
 def test_scaled_forest_with_clipped_features():
     pipe = make_pipeline(MinMaxScaler(), boosted_pipeline()).fit(X, TWO)
-    explainer = TExplainer(pipe, X)
+    explainer = TExplainer(pipe, X, bounds=None)
     assert explainer.engine.name == "tree"
     np.testing.assert_allclose(
         explainer.engine.gradient(X[:5]).values, slopes_of_smoothed(explainer, X[:5]), rtol=1e-3, atol=2e-4
@@ -240,6 +209,7 @@ def test_the_stated_change_is_near_the_measured_one(kind):
     )
     explainer = TExplainer(model, X)
     found, sigma = explainer.engine.gradient(X[:100]), robust_sd(X)
+    stated = explainer(X[:100]).diagnostics.relative_change
     rng = np.random.default_rng(1)
 
     def change(move):
@@ -247,10 +217,9 @@ def test_the_stated_change_is_near_the_measured_one(kind):
         return np.linalg.norm((moved - found.values)[:, :, 0] * sigma, axis=1)
 
     measured = np.median([change(rng.normal(size=X[:100].shape)) for _ in range(16)], axis=0)
-    ratio = found.change[:, 0] / measured
+    measured /= np.linalg.norm(found.values[:, :, 0] * sigma, axis=1)
+    ratio = stated / measured
     assert np.mean((ratio > 0.5) & (ratio < 2)) > 0.8
-    size = np.linalg.norm(found.values[:, :, 0] * sigma, axis=1)
-    stated, measured = found.change[:, 0] / size, measured / size
     above = stated[measured > np.median(measured)][:, None] > stated[measured <= np.median(measured)]
     assert above.mean() > 0.85  # the area under the curve
 

@@ -16,13 +16,13 @@ Missing cells and categories do not move and have delta = 0. Neither do features
 for on background rows, unless moving them changes the prediction of the row at hand, each alone or, where
 none does, all together: so an unused feature gets exactly 0.
 
-Two magnitudes per column (about 4n points) do for smooth models. Where the fit leaves so much unexplained
-that the slopes' standard error is a tenth of their length, 4 magnitudes are taken; where it is a fifth, the
-model has steps or is as rough as if it had, and 8 are taken (16n points). This is decided once per model, by
-the median over background rows (`roughness`), so that explanations stay a continuous function of the row.
+About 2n + 32 pairs are taken, 4n + 64 points, in whole blocks. Each block has its own magnitude in a column.
+Columns of whole numbers are moved to whole numbers.
 
-The error bound has two parts: what the fit leaves unexplained, and how much the slopes of a feature differ
-between the blocks, that is between magnitudes: few of them cannot stand for a normal distribution.
+The error bound has three parts: what the fit leaves unexplained, how much the slopes of a feature differ
+between the blocks, that is between magnitudes, for few of them cannot stand for a normal distribution, and
+what the row's features have of that in common. A model with steps is known by what a trial on background
+rows leaves unexplained (`roughness`).
 
 How much the slopes change when the row moves follows, for smooth models, from the curvature h: the even
 terms z^T h z / 2 scatter, as signs vary, by half the sum of the squared off-diagonal h_jl, and their mean
@@ -37,23 +37,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from texplainer.gradients.engine import MOVE, Engine, Gradient, Settings
 from texplainer.gradients.points import Blocks
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-#: relative standard error of the slopes of a trial with few magnitudes -> magnitudes per column
-LEVELS = ((0.2, 8), (0.1, 4), (0.0, 2))
-ROUGH = LEVELS[0][0]  # from here on the model is taken to have steps
-LEAST_PAIRS = 32
-TRIAL_ROWS, TRIAL_PREDICTIONS = 12, 10_000
+ROUGH = 0.2  # relative standard error of the slopes of a trial from which the model is taken to have steps
+EXTRA_PAIRS = 32
+TRIAL_ROWS, TRIAL_PREDICTIONS = 12, 500
 CELLS = 2**18  # of the points at hand at a time
-CONFIDENCE = 0.995  # one-sided, of the error bound
-# Chosen on networks, boosted trees and a Gaussian process, to cover 99% of the slopes of very many points:
-BIAS = 0.6  # over the number of magnitudes: what few of them and clipped points add to the scatter's error
-BETWEEN = 2.9  # errors in units of the scatter of a feature's slope between two magnitudes
+# Chosen on networks, boosted trees, forests and Gaussian processes, to cover 99% of the exact slopes:
+FACTOR = 2.8  # of the three parts' root sum of squares
+PEAK = 4.0  # standard deviations: a larger residual says that few points tell all
+UNSEEN = 0.3  # of a typical row's residual, where the model has steps: all points may have missed one
 NORM = 0.85  # expected norm over root mean square of H z: 0.80 (h of rank one) to 1 (of high rank)
 CROSSING = 1.8  # measured on boosted trees: change over what the random walk says
 
@@ -63,7 +60,8 @@ class DesignedExperiment:
     """A design for one model: how far it moves each feature, and what was learnt of the model before.
 
     `move` is (features,), the width times the SD, 0 for what cannot move; `unused` marks the features
-    that changed no prediction of the background.
+    that changed no prediction of the background, `integers` those that hold whole numbers. `typical`
+    (outputs,) is what the fit leaves unexplained of a typical background row.
     """
 
     predictor: Predictor
@@ -72,11 +70,14 @@ class DesignedExperiment:
     bounds: tuple[Array, Array] | None
     roughness: float
     unused: np.ndarray
+    integers: np.ndarray | None = None
+    typical: Array | float = 0.0
+    magnitudes: int | None = None
 
     @property
     def design(self) -> Blocks:
         """The points."""
-        return blocks(len(self.move), self.roughness)
+        return blocks(len(self.move), self.magnitudes)
 
     def gradient(self, rows: Array) -> Gradient:
         """The neighbourhood slopes of some rows; memory is bounded, whatever their number."""
@@ -109,9 +110,9 @@ class DesignedExperiment:
         ]
 
     def _fit(self, move: Array, rows: Array, f0: Array) -> Gradient:
-        fit = _Fit(self.predictor, self.design, move, self.bounds, rows)
+        fit = _Fit(self.predictor, self.design, move, self.bounds, rows, self.integers)
         change = fit.crossing(self.width) if self.roughness >= ROUGH else fit.bending(self.width, f0)
-        return fit.gradient(change)
+        return fit.gradient(change, UNSEEN * self.typical if self.roughness >= ROUGH else 0.0)
 
 
 def designed_engine(
@@ -119,32 +120,39 @@ def designed_engine(
 ) -> Engine:
     """The design's engine; `point` is the one that differentiates at the row itself."""
     move = np.where(predictor.schema.numeric, width * sigma, 0.0)
-    rough = roughness(predictor, background, move, settings.bounds)
+    integers = np.zeros(len(move), bool)
+    integers[list(settings.discrete.integers)] = True
+    rough, typical = roughness(predictor, background, move, settings.bounds, integers)
     unused = (move > 0) & ~used_features(predictor, background)
-    found = DesignedExperiment(predictor, move, width, settings.bounds, rough, unused)
-    why = f"a designed experiment of {2 * found.design.pairs} points over {width:.3g} SDs"
+    found = DesignedExperiment(predictor, move, width, settings.bounds, rough, unused, integers, typical)
+    why = f"a designed experiment of {2 * found.design.pairs} points over {width:.3g} SD"
     return Engine("finite-difference", why, found.gradient, exact=False, width=width, point=point)
 
 
-def blocks(features: int, rough: float) -> Blocks:
-    """The design for so many features and a model of this roughness."""
-    wanted = next(count for least, count in LEVELS if rough >= least)
-    return Blocks(features, max(wanted, -(-LEAST_PAIRS // Blocks(features, 1).order)))
+def blocks(features: int, magnitudes: int | None = None) -> Blocks:
+    """The design for so many features; about 4n + 64 points unless the number of magnitudes is given."""
+    order = Blocks(features, 1).order
+    return Blocks(features, max(2, magnitudes or 0, -(-(2 * features + EXTRA_PAIRS) // order)))
 
 
 def roughness(
-    predictor: Predictor, background: Array, move: Array, bounds: tuple[Array, Array] | None
-) -> float:
-    """Standard error of the slopes of a fit with few magnitudes over their length, in the median row."""
-    design = blocks(len(move), 0.0)
+    predictor: Predictor,
+    background: Array,
+    move: Array,
+    bounds: tuple[Array, Array] | None,
+    integers: np.ndarray | None = None,
+) -> tuple[float, Array]:
+    """Standard error of the slopes over their length, and the residual (outputs,), in the median row."""
+    design = blocks(len(move))
     rows = _trial_rows(background, 2 * design.pairs)
-    fit = _Fit(predictor, design, move, bounds, rows)
+    fit = _Fit(predictor, design, move, bounds, rows, integers)
     length = np.sqrt(np.einsum("rjo,rj->ro", fit.slope**2, np.mean(fit.delta**2, axis=1)))
     unsure = np.sqrt(fit.moving)[:, None] * fit.residual / np.sqrt(fit.design.pairs)
+    typical = np.nan_to_num(np.median(fit.residual, axis=0))
     heard = length > 16 * predictor.unit * np.median(np.abs(fit.even))  # False for NaN too
     if not heard.any():
-        return np.inf  # no response at all: as of a step function far from its steps
-    return float(np.median(unsure[heard] / length[heard]))
+        return np.inf, typical  # no response at all: as of a step function far from its steps
+    return float(np.median(unsure[heard] / length[heard])), typical
 
 
 def used_features(predictor: Predictor, background: Array) -> np.ndarray:
@@ -213,8 +221,10 @@ class _Fit:
         move: Array,
         bounds: tuple[Array, Array] | None,
         rows: Array,
+        integers: np.ndarray | None = None,
     ) -> None:
         self.predictor, self.design, self.move, self.rows = predictor, design, move, rows
+        self.integers = np.flatnonzero(integers) if integers is not None else np.arange(0)
         self.low = self.high = None
         if bounds is not None:
             self.low, self.high = np.minimum(bounds[0], rows), np.maximum(bounds[1], rows)
@@ -236,7 +246,9 @@ class _Fit:
         self.residual, self.peak = self._unexplained()
 
     def _inside(self, points: Array) -> Array:
-        """Clip points (rows, ..., features) at the bounds."""
+        """Clip points (rows, ..., features) at the bounds; whole numbers stay whole."""
+        if len(self.integers):
+            points[..., self.integers] = np.round(points[..., self.integers])
         if self.low is None or self.high is None:
             return points
         shape = (len(self.rows), *(1,) * (points.ndim - 2), self.rows.shape[1])
@@ -293,15 +305,15 @@ class _Fit:
         deviation = np.sqrt(squares / np.maximum(1, self.design.pairs - self.moving)[:, None])
         return deviation, largest / np.maximum(deviation, np.finfo(float).tiny)
 
-    def gradient(self, change: Array) -> Gradient:
-        """The slopes with their error bound, and how much they change."""
+    def gradient(self, change: Array, least: Array | float = 0.0) -> Gradient:
+        """The slopes with their error bound, and how much they change; `least` is the least residual."""
         length = np.sqrt(self._squared * self.design.order)[:, :, None]  # (rows, features, 1)
         safe = np.where(length > 0, length, np.inf)
-        freedom = max(1, self.design.pairs - self.design.features)
-        quantile = stdtrit(freedom, CONFIDENCE) * (1 + BIAS / self.design.blocks)
-        scatter = quantile * np.maximum(1.0, self.peak / 2) * self.residual  # more where few points tell all
-        between = BETWEEN / np.sqrt(self.design.blocks / 2) * self._between()
-        error = np.hypot(scatter[:, None] / safe, between) + self._rounding(safe)
+        residual = np.maximum(self.residual, least) * np.maximum(1.0, self.peak / PEAK)
+        between = self._between() * length / np.sqrt(self.design.blocks)  # in the residual's unit
+        common = np.sum(between**2, axis=1) / np.maximum(1, self.moving)[:, None]
+        parts = residual[:, None] ** 2 + common[:, None] + between**2
+        error = FACTOR * np.sqrt(parts) / safe + self._rounding(safe)
         step = np.where(length[:, :, 0] > 0, self.delta.max(axis=1), np.nan)
         flags = np.zeros(self.rows.shape, np.uint8)
         cost = np.full(len(self.rows), 2 * self.design.pairs + 1, dtype=np.int64)

@@ -12,7 +12,7 @@ on background rows (`noise.is_step_function`); zeros are then flagged STEP.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache
 
 import numpy as np
 
@@ -35,11 +35,19 @@ TOLERANCE = {8: 1e-7, 4: 1e-4}
 def ladder(predictor: Predictor, background: Array, settings: Settings) -> tuple[GradientFunction, str]:
     """The noise-aware ladder, `step="auto"`."""
     sigma = robust_sd(background)
-    noise = noise_of(predictor, background, sigma)
-    stepped = is_step_function(predictor, background, sigma)
-    gradient = partial(_climb, predictor, settings, sigma, noise, stepped)
+
+    @cache
+    def seen() -> tuple[Noise, bool]:
+        """The noise, and whether the model is a step function; some 700 evaluations."""
+        return noise_of(predictor, background, sigma), is_step_function(predictor, background, sigma)
+
+    def gradient(rows: Array) -> Gradient:
+        return _climb(predictor, settings, sigma, *seen(), rows)
+
     why = "centred differences on a noise-aware ladder of steps"
-    if stepped:
+    if settings.average and settings.bandwidth:  # slopes of a neighbourhood are shown: this one may never run
+        return gradient, why
+    if seen()[1]:
         why += "; the model is a step function, so its derivative is 0 almost everywhere"
     return gradient, why
 

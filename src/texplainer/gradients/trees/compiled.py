@@ -5,10 +5,15 @@ a tree this expectation is a *soft tree*, and differentiating it in reverse at t
 gradient without enumerating leaves, at O(1) a visited node: with mass W reaching a node, values S_L and
 S_R of its children and slope dp of the probability of going right, ``G[column] += W dp (S_R - S_L)``.
 
-Two executions of the same formulas (`split`), equal to the last bit. `scalar_rows` walks one row
-with a stack and skips every child without mass: few rows, deep trees, narrow kernels. `vector_rows`
-carries `BLOCK` rows through each node, skips a child that no row of the block reaches, and in each node the
-groups of rows that are not there.
+Two executions of the same formulas (`split`), equal to the last bit:
+
+- `scalar_rows` walks one row with a stack and skips every child without mass: few rows, deep trees.
+- `dense_rows` takes a block of rows through each node: a few loops over contiguous rows, which LLVM turns
+  into vector code, and none where no row of the block is. Each loop names at most four arrays: with more,
+  LLVM gives up proving that they do not overlap.
+
+Nodes marked HARD have no noise: those of discrete columns and categories, and thresholds outside the range
+that the neighbourhood is kept in.
 """
 
 # pyright: basic, reportCallIssue=false, reportGeneralTypeIssues=false
@@ -19,22 +24,13 @@ import numpy as np
 from numba import njit
 
 from texplainer.gradients.machine_code import compiled
-from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, LOWER, MISSING_LEFT, UPPER
-from texplainer.gradients.trees.split import split_between, split_free, split_once, take_default
-from texplainer.gradients.trees.vectors import (
-    WIDTH,
-    aligned,
-    all_groups,
-    any_positive,
-    load_vector,
-    next_group,
-    splat,
-    store,
-)
+from texplainer.gradients.trees.ensemble import HARD, LEAF, LEAF_PAIR, LOWER, MISSING_LEFT, UPPER
+from texplainer.gradients.trees.split import split_between, split_free, split_hard, split_once
 
-BLOCK = 192  # rows a node visit: the walk itself costs as much as a dozen rows
+BLOCK_CELLS = 65_536  # of a block: its columns and their slopes stay in the cache
+LEAST_BLOCK, MOST_BLOCK = 64, 1024  # rows
 _U = np.uint64  # signed indices would be checked for wrap-around at every access
-_compiled = compiled("vectors", "ensemble", "split")
+_compiled = compiled("ensemble", "split")
 
 
 class KernelArrays(NamedTuple):
@@ -52,7 +48,12 @@ class KernelArrays(NamedTuple):
     inverse: np.ndarray  # (columns,) one over the half-width
     outputs: np.uint64
     depth: np.uint64
-    block: np.uint64  # rows a node visit; as data, or the compiler unrolls every loop over it
+
+
+def block_rows(plan: KernelArrays) -> int:
+    """Rows that `dense_rows` takes through a node at a time."""
+    cells = len(plan.inverse) * (1 + int(plan.outputs))
+    return int(np.clip(BLOCK_CELLS // cells, LEAST_BLOCK, MOST_BLOCK))
 
 
 # --- one row at a time
@@ -60,7 +61,7 @@ class KernelArrays(NamedTuple):
 
 
 @_compiled
-def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
+def scalar_rows(plan, rows, order, value, gradient, first, last, many):
     """Add f_s and its gradient, in units of the half-widths, for the rows ``order[first:last]``.
 
     rows (rows, columns), value (rows, outputs), gradient (rows, columns, outputs). `many` is the number
@@ -70,8 +71,7 @@ def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
     width = _U(1) if many is None else _U(many)
     size = plan.depth + _U(1)
     node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint8)
-    mass_at, left_at, right_at = np.empty(size), np.empty(size), np.empty(size)
-    slope_at, bend_at = np.empty(size), np.empty(size)
+    mass_at, left_at, right_at, slope_at = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     done_at, current = np.empty(size * width), np.empty(width)
     for position in range(first, last):
         row = _U(order[position])
@@ -85,18 +85,20 @@ def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
                         node = node + _U(1) if kind & MISSING_LEFT else plan.right[node]
                         kind = plan.kind[node]
                         continue
-                    bounds = kind & (LOWER | UPPER)
-                    threshold, lower, upper = plan.threshold[node], plan.lower[node], plan.upper[node]
+                    threshold, bounds = plan.threshold[node], kind & (LOWER | UPPER)
                     inverse = plan.inverse[plan.column[node]]
-                    if bounds == 0:
-                        left, right, slope, bend = split_free(threshold, lower, upper, x, inverse)
+                    if kind & HARD:
+                        left, right, slope = split_hard(threshold, x)
+                    elif bounds == 0:
+                        left, right, slope = split_free(threshold, x, inverse)
                     elif bounds == UPPER:
-                        left, right, slope, bend = split_once(threshold, lower, upper, x, inverse)
+                        left, right, slope = split_once(threshold, plan.upper[node], x, inverse)
                     elif bounds == LOWER:
-                        right, left, slope, bend = split_once(threshold, upper, lower, x, -inverse)
-                        bend = -bend
+                        right, left, slope = split_once(threshold, plan.lower[node], x, -inverse)
                     else:
-                        left, right, slope, bend = split_between(threshold, lower, upper, x, inverse)
+                        left, right, slope = split_between(
+                            threshold, plan.lower[node], plan.upper[node], x, inverse
+                        )
                     if right == 0.0:
                         node += _U(1)
                     elif left == 0.0:
@@ -104,7 +106,7 @@ def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
                     else:
                         node_at[depth], side_at[depth] = node, 0
                         mass_at[depth], left_at[depth], right_at[depth] = mass, left, right
-                        slope_at[depth], bend_at[depth] = mass * slope, mass * bend
+                        slope_at[depth] = mass * slope
                         mass *= left
                         depth += _U(1)
                         node += _U(1)
@@ -114,13 +116,10 @@ def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
                 while depth > _U(0) and side_at[depth - _U(1)] == 1:  # up, where both children are done
                     depth -= _U(1)
                     column = plan.column[node_at[depth]]
-                    left, right = left_at[depth], right_at[depth]
-                    slope, bend = slope_at[depth], bend_at[depth]
                     for i in range(width):
                         low, high = done_at[depth * width + i], current[i]
-                        gradient[row, column, output + i] += slope * (high - low)
-                        bent[row, column, output + i] += bend * (high - low)
-                        current[i] = left * low + right * high
+                        gradient[row, column, output + i] += slope_at[depth] * (high - low)
+                        current[i] = left_at[depth] * low + right_at[depth] * high
                 if depth == _U(0):
                     break
                 top = depth - _U(1)
@@ -137,214 +136,173 @@ def scalar_rows(plan, rows, order, value, gradient, bent, first, last, many):
 # ------------------------------------------------------------------------------------
 
 
-_SPLITS = (split_free, split_once, split_between)
-
-
-def _leaf_pair(split):
-    """Compile `leaf_pair` for one kind of split (a function handed over at run time could not be cached)."""
-
-    @njit(error_model="numpy")
-    def leaf_pair(groups, soft, leaves, places):
-        """A node whose children are leaves: split, add to the slopes and return, all at once."""
-        threshold, lower, upper, inverse, nans, default = soft
-        low, high, rise = leaves
-        at, cells, mass, slopes, bends, done, mirror = places
-        while groups:
-            group, groups = next_group(groups)
-            lane = group * _U(WIDTH)
-            x = load_vector(at, cells + lane)
-            left, right, slope, bend = split(threshold, lower, upper, x, inverse)
-            if nans:
-                left, right, slope, bend = take_default(x, default, left, right, slope, bend)
-            weight = load_vector(at, mass + lane)
-            store(at, slopes + lane, load_vector(at, slopes + lane) + weight * slope * rise)
-            store(at, bends + lane, load_vector(at, bends + lane) + weight * (mirror * bend) * rise)
-            store(at, done + lane, left * low + right * high)
-
-    return leaf_pair
-
-
-def _open(split):
-    """Compile `open_node` for one kind of split."""
-
-    @njit(error_model="numpy")
-    def open_node(groups, block, soft, swap, places):
-        """Split a node: frame <- (left, right, slope), below <- the children's masses; who has any."""
-        threshold, lower, upper, inverse, nans, default = soft
-        at, cells, mass, frame, below, mirror = places
-        near = block if swap else _U(0)
-        far = block - near
-        in_near, in_far = _U(0), _U(0)
-        while groups:
-            group, groups = next_group(groups)
-            lane = group * _U(WIDTH)
-            x = load_vector(at, cells + lane)
-            to_near, to_far, slope, bend = split(threshold, lower, upper, x, inverse)
-            if nans:
-                to_near, to_far, slope, bend = take_default(x, default, to_near, to_far, slope, bend)
-            weight = load_vector(at, mass + lane)
-            mass_near, mass_far = weight * to_near, weight * to_far
-            store(at, frame + near + lane, to_near)
-            store(at, frame + far + lane, to_far)
-            store(at, frame + _U(2) * block + lane, weight * slope)
-            store(at, frame + _U(3) * block + lane, weight * (mirror * bend))
-            store(at, below + near + lane, mass_near)
-            store(at, below + far + lane, mass_far)
-            in_near |= _U(any_positive(mass_near)) << group
-            in_far |= _U(any_positive(mass_far)) << group
-        return in_near, in_far
-
-    return open_node
-
-
-_leaf_pair_free, _leaf_pair_once, _leaf_pair_between = map(_leaf_pair, _SPLITS)
-_open_free, _open_once, _open_between = map(_open, _SPLITS)
+@njit(error_model="numpy")
+def _split_rows(kind, threshold, lower, upper, inverse, x, left, right, slope):
+    """Split a node for all rows x of a span."""
+    bounds = kind & (LOWER | UPPER)
+    if kind & HARD:
+        for i in range(len(x)):
+            left[i], right[i], slope[i] = split_hard(threshold, x[i])
+    elif bounds == 0:
+        for i in range(len(x)):
+            left[i], right[i], slope[i] = split_free(threshold, x[i], inverse)
+    elif bounds == UPPER:
+        for i in range(len(x)):
+            left[i], right[i], slope[i] = split_once(threshold, upper, x[i], inverse)
+    elif bounds == LOWER:
+        for i in range(len(x)):
+            right[i], left[i], slope[i] = split_once(threshold, lower, x[i], -inverse)
+    else:
+        for i in range(len(x)):
+            left[i], right[i], slope[i] = split_between(threshold, lower, upper, x[i], inverse)
 
 
 @njit(error_model="numpy")
-def _fill(block, rows, order, start, filled, memory, low_cell, high_cell, has_nan):
-    """Transpose a block of rows into `memory` (a short one repeats its last row); each column's range."""
-    for column in range(_U(rows.shape[1])):
+def _take_default(default, x, left, right, slope):
+    """Where x is NaN, `default` (1 or 0) is the share that goes left, and nothing reacts to x."""
+    for i in range(len(x)):
+        missing = x[i] != x[i]
+        left[i] = default if missing else left[i]
+        right[i] = 1.0 - default if missing else right[i]
+        slope[i] = 0.0 if missing else slope[i]
+
+
+@njit(error_model="numpy")
+def _multiply(mass, share, out):
+    for i in range(len(mass)):
+        out[i] = mass[i] * share[i]
+
+
+@njit(error_model="numpy")
+def _add_slopes(slope, low, high, total):
+    for i in range(len(slope)):
+        total[i] += slope[i] * (high[i] - low[i])
+
+
+@njit(error_model="numpy")
+def _add_leaf_slopes(slope, rise, total):
+    for i in range(len(slope)):
+        total[i] += slope[i] * rise
+
+
+@njit(error_model="numpy")
+def _mix(left, low, right, high, out):
+    for i in range(len(left)):
+        out[i] = left[i] * low[i] + right[i] * high[i]
+
+
+@njit(error_model="numpy")
+def _mix_leaves(left, low, right, high, out):
+    for i in range(len(left)):
+        out[i] = left[i] * low + right[i] * high
+
+
+@njit(error_model="numpy")
+def _reached(mass, first, last):
+    """The span between the first and the last row with mass."""
+    while first < last and mass[first] == 0.0:
+        first += 1
+    while last > first and mass[last - 1] == 0.0:
+        last -= 1
+    return first, last
+
+
+@njit(error_model="numpy")
+def _fill(rows, order, start, filled, cells, low_cell, high_cell, has_nan):
+    """Transpose a block of rows into `cells` (columns, block); each column's range."""
+    for column in range(cells.shape[0]):
         low, high, nan = np.inf, -np.inf, False
-        for lane in range(np.int64(block)):
-            x = rows[_U(order[start + min(lane, filled - 1)]), column]
-            memory[column * block + _U(lane)] = x
+        for lane in range(filled):
+            x = rows[order[start + lane], column]
+            cells[column, lane] = x
             low, high, nan = min(low, x), max(high, x), nan or np.isnan(x)
         low_cell[column], high_cell[column], has_nan[column] = low, high, nan
 
 
-@njit(error_model="numpy")
-def _close(groups, block, width, places):
-    """Both children are done: add to the slopes and return the node's own value."""
-    at, children, frame, slopes, bends, done = places
-    while groups:
-        group, groups = next_group(groups)
-        lane = group * _U(WIDTH)
-        left, right = load_vector(at, frame + lane), load_vector(at, frame + block + lane)
-        slope = load_vector(at, frame + _U(2) * block + lane)
-        bend = load_vector(at, frame + _U(3) * block + lane)
-        for i in range(width):
-            to = i * block + lane
-            low, high = load_vector(at, children + to), load_vector(at, children + width * block + to)
-            store(at, slopes + to, load_vector(at, slopes + to) + slope * (high - low))
-            store(at, bends + to, load_vector(at, bends + to) + bend * (high - low))
-            store(at, done + to, left * low + right * high)
-
-
 @_compiled
-def vector_rows(plan, rows, order, value, gradient, bent, first, last, many):
-    """As `scalar_rows`, `BLOCK` rows a node visit; not split either, for the same reason."""
-    width = _U(1) if many is None else _U(many)
-    outputs, columns, block = plan.outputs, _U(rows.shape[1]), plan.block
-    size = plan.depth + _U(2)
-    node_at, side_at = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    groups_at = np.empty(_U(2) * size, np.uint64)
-    # One piece of memory, each word of it times BLOCK: cells (columns), slopes and bends (columns, outputs),
-    # values (outputs); then for every depth the masses of two siblings, a frame (left, right, slope, bend),
-    # the siblings' results (2, width).
-    slopes_at = columns * block
-    apart = columns * outputs * block  # from the slopes to the bends
-    values_at = slopes_at + _U(2) * apart
-    masses_at = values_at + outputs * block
-    frames_at = masses_at + _U(2) * size * block
-    done_at = frames_at + _U(4) * size * block
-    memory = aligned(done_at + _U(2) * size * width * block)
+def dense_rows(plan, rows, order, value, gradient, first, last, many, block):
+    """As `scalar_rows`, `block` rows a node visit; not split either, for the same reason."""
+    width = 1 if many is None else many
+    columns, outputs, size = rows.shape[1], np.int64(plan.outputs), np.int64(plan.depth) + 2
+    cells, slopes = np.empty((columns, block)), np.empty((columns, outputs, block))
+    values, done = np.empty((outputs, block)), np.zeros((size, 2, width, block))
+    mass, span = np.empty((size, 2, block)), np.zeros((size, 2, 2), np.int64)
+    left, right, slope = np.empty((size, block)), np.empty((size, block)), np.empty((size, block))
+    node_at, side_at = np.empty(size, np.int64), np.zeros(size, np.int64)
     low_cell, high_cell, has_nan = np.empty(columns), np.empty(columns), np.empty(columns, np.bool_)
-    at = _U(memory.ctypes.data)
-    for start in range(first, last, np.int64(block)):
-        filled = min(np.int64(block), last - start)
-        _fill(block, rows, order, start, filled, memory, low_cell, high_cell, has_nan)
-        memory[slopes_at:masses_at] = 0.0
-        for lane in range(np.int64(block)):
-            memory[masses_at + _U(lane)] = 1.0 if lane < filled else 0.0
-        groups_at[0] = all_groups(filled, WIDTH)
-        for tree in range(_U(len(plan.roots))):
-            node, output, depth = plan.roots[tree], plan.output[tree], _U(0)
-            side_at[0] = _U(0)
+    for start in range(first, last, block):
+        filled = min(block, last - start)
+        _fill(rows, order, start, filled, cells, low_cell, high_cell, has_nan)
+        slopes[:], values[:], mass[0, 0, :filled] = 0.0, 0.0, 1.0
+        span[0, 0, 1] = filled
+        for tree in range(len(plan.roots)):
+            node, output, depth = np.int64(plan.roots[tree]), np.int64(plan.output[tree]), 0
             while True:
-                kind, column = plan.kind[node], plan.column[node]
-                with_attribution = _U(2) * depth + side_at[depth]
-                groups = groups_at[with_attribution]
-                mass, done = masses_at + with_attribution * block, done_at + with_attribution * width * block
-                if not kind & LEAF:
-                    threshold, lower, upper = plan.threshold[node], plan.lower[node], plan.upper[node]
-                    inverse, nans = plan.inverse[column], has_nan[column]
+                kind, side = plan.kind[node], side_at[depth]
+                a, b = span[depth, side, 0], span[depth, side, 1]
+                if kind & LEAF:
+                    for i in range(width):
+                        done[depth, side, i, a:b] = plan.value[np.int64(plan.right[node]), i]
+                else:
+                    column, far = np.int64(plan.column[node]), np.int64(plan.right[node])
+                    threshold, inverse = plan.threshold[node], plan.inverse[column]
+                    nans = has_nan[column]
                     if not nans:  # all rows of the block on one side
-                        if (threshold - high_cell[column]) * inverse >= 1.0:
-                            node += _U(1)
+                        reach = 0.0 if kind & HARD else 1.0
+                        if (threshold - high_cell[column]) * inverse >= reach:
+                            node += 1
                             continue
-                        if (threshold - low_cell[column]) * inverse <= -1.0:
-                            node = plan.right[node]
+                        if (threshold - low_cell[column]) * inverse < -reach:
+                            node = far
                             continue
-                    bounds = kind & (LOWER | UPPER)
-                    swap = bounds == LOWER
-                    if swap:
-                        inverse, lower, upper = -inverse, upper, lower
-                    default = 1.0 if swap != (kind & MISSING_LEFT != 0) else 0.0
-                    mirror = -1.0 if swap else 1.0
-                    soft = (threshold, lower, upper, inverse, nans, default)
+                    x, weight = cells[column, a:b], mass[depth, side, a:b]
+                    here, there = left[depth, a:b], right[depth, a:b]
+                    bent = slope[depth, a:b]
+                    _split_rows(
+                        kind, threshold, plan.lower[node], plan.upper[node], inverse, x, here, there, bent
+                    )
+                    if nans:
+                        _take_default(1.0 if kind & MISSING_LEFT else 0.0, x, here, there, bent)
+                    _multiply(weight, bent, bent)
                     if many is None and kind & LEAF_PAIR:
-                        slopes = slopes_at + (column * outputs + output) * block
-                        low = plan.value[plan.right[node + _U(1)], 0]
-                        high = plan.value[plan.right[node + _U(2)], 0]
-                        leaves = (high, low, high - low) if swap else (low, high, high - low)
-                        places = (at, column * block, mass, slopes, slopes + apart, done, mirror)
-                        if bounds == 0:
-                            _leaf_pair_free(groups, soft, leaves, places)
-                        elif bounds == LOWER | UPPER:
-                            _leaf_pair_between(groups, soft, leaves, places)
-                        else:
-                            _leaf_pair_once(groups, soft, leaves, places)
+                        low = plan.value[np.int64(plan.right[node + 1]), 0]
+                        high = plan.value[np.int64(plan.right[node + 2]), 0]
+                        _add_leaf_slopes(bent, high - low, slopes[column, output, a:b])
+                        _mix_leaves(here, low, there, high, done[depth, side, 0, a:b])
                     else:
-                        frame = frames_at + _U(4) * depth * block
-                        below = masses_at + _U(2) * (depth + _U(1)) * block
-                        places = (at, column * block, mass, frame, below, mirror)
-                        if bounds == 0:
-                            near, far = _open_free(groups, block, soft, swap, places)
-                        elif bounds == LOWER | UPPER:
-                            near, far = _open_between(groups, block, soft, swap, places)
-                        else:
-                            near, far = _open_once(groups, block, soft, swap, places)
-                        if swap:
-                            near, far = far, near
-                        if not far:
-                            node += _U(1)
-                        elif not near:
-                            node = plan.right[node]
+                        _multiply(weight, here, mass[depth + 1, 0, a:b])
+                        _multiply(weight, there, mass[depth + 1, 1, a:b])
+                        a0, b0 = _reached(mass[depth + 1, 0], a, b)
+                        a1, b1 = _reached(mass[depth + 1, 1], a, b)
+                        if a1 == b1:
+                            node += 1
+                        elif a0 == b0:
+                            node = far
                         else:
                             node_at[depth] = node
-                            depth += _U(1)
-                            side_at[depth] = _U(0)
-                            groups_at[_U(2) * depth], groups_at[_U(2) * depth + _U(1)] = near, far
-                            node += _U(1)
+                            depth += 1
+                            side_at[depth] = 0
+                            span[depth, 0, 0], span[depth, 0, 1] = a0, b0
+                            span[depth, 1, 0], span[depth, 1, 1] = a1, b1
+                            node += 1
                         continue
-                else:
+                while depth > 0 and side_at[depth] == 1:  # up, where both children are done
+                    depth -= 1
+                    side, column = side_at[depth], np.int64(plan.column[node_at[depth]])
+                    a, b = span[depth, side, 0], span[depth, side, 1]
                     for i in range(width):
-                        leaf = splat(plan.value[plan.right[node], i])
-                        todo = groups
-                        while todo:
-                            group, todo = next_group(todo)
-                            store(at, done + i * block + group * _U(WIDTH), leaf)
-                while depth > _U(0) and side_at[depth] == _U(1):
-                    children = done_at + _U(2) * depth * width * block
-                    depth -= _U(1)
-                    frame = frames_at + _U(4) * depth * block
-                    slopes = slopes_at + (plan.column[node_at[depth]] * outputs + output) * block
-                    done = done_at + (_U(2) * depth + side_at[depth]) * width * block
-                    groups = groups_at[_U(2) * depth + side_at[depth]]
-                    _close(groups, block, width, (at, children, frame, slopes, slopes + apart, done))
-                if depth == _U(0):
+                        low, high = done[depth + 1, 0, i, a:b], done[depth + 1, 1, i, a:b]
+                        _add_slopes(slope[depth, a:b], low, high, slopes[column, output + i, a:b])
+                        _mix(left[depth, a:b], low, right[depth, a:b], high, done[depth, side, i, a:b])
+                if depth == 0:
                     break
-                side_at[depth] = _U(1)
-                node = plan.right[node_at[depth - _U(1)]]
-            for lane in range(_U(0), width * block, _U(WIDTH)):
-                total = values_at + output * block + lane
-                store(at, total, load_vector(at, total) + load_vector(at, done_at + lane))
+                side_at[depth] = 1
+                node = np.int64(plan.right[node_at[depth - 1]])
+            for i in range(width):
+                values[output + i, :filled] += done[0, 0, i, :filled]
         for lane in range(filled):
-            row = _U(order[start + lane])
+            row = order[start + lane]
             for i in range(outputs):
-                value[row, i] += memory[values_at + i * block + _U(lane)]
+                value[row, i] += values[i, lane]
                 for column in range(columns):
-                    place = slopes_at + (column * outputs + i) * block + _U(lane)
-                    gradient[row, column, i] += memory[place]
-                    bent[row, column, i] += memory[place + apart]
+                    gradient[row, column, i] += slopes[column, i, lane]

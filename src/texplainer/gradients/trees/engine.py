@@ -5,9 +5,9 @@ over a neighbourhood of half-width s_j in each feature (triangular weights) it b
 value and gradient have a closed form that costs a few predictions, whatever the number of features
 (`compiled`). Centred differences are the special case of a box-shaped neighbourhood along one axis.
 
-`build` reads the model (`readers`), compares the arrays with the model's own predictions, and chooses the
-width (`width`). A tree ensemble that cannot be read is explained as a black box, with a warning that says so
-(without one where categories are the reason).
+`build` reads the model (`readers`) and compares the arrays with the model's own predictions. A tree ensemble
+that cannot be read is explained as a black box, with a warning that says so (without one where categories are
+the reason).
 """
 
 from __future__ import annotations
@@ -22,34 +22,32 @@ from texplainer.errors import EngineWarning, Unsupported
 from texplainer.gradients.engine import Engine, Settings
 from texplainer.gradients.transformers import identity
 from texplainer.gradients.trees.readers.table import find
-from texplainer.gradients.trees.width import choose_width
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
-    """Read the trees, check them against the model, choose the width."""
+    """Read the trees and check them against the model."""
     final = last_step(predictor.model)
     if find(final) is None:
         raise Unsupported("the model is no tree ensemble.")
-    if settings.smoothing != "auto" and not settings.smoothing > 0:
+    if not settings.bandwidth > 0:
         raise Unsupported("smoothing=0 asks for the point gradient, which is 0 almost everywhere for trees.")
     try:
         from texplainer.gradients.trees.model import read, smoothed_gradient
 
-        explained = read(predictor, background)
+        explained = read(predictor, background, settings)
     except ModuleNotFoundError as error:
         missing = f"the tree engine needs the package {error.name!r}, which is not installed."
         raise _warn_unsupported(predictor, missing) from error
     except Unsupported as reason:
         raise _warn_unsupported(predictor, str(reason)) from None
-    c, why = choose_width(explained, settings)
     return Engine(
         "tree",
-        f"the trees averaged over {c:g} standard deviations ({why}), differentiated exactly",
-        partial(smoothed_gradient, cache(explained.at), c),
+        f"the trees averaged over {settings.bandwidth:g} SD, differentiated exactly",
+        partial(smoothed_gradient, explained.at(settings.bandwidth)),
         averages=True,
-        width=c,
+        width=settings.bandwidth,
         replaced=_replaced(explained),
     )
 

@@ -19,13 +19,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT = (
-    1,
-    2,
-    4,
-    8,
-    16,
-)  # bits of TreeEnsemble.kind; LEAF_PAIR: both children are leaves
+#: bits of TreeEnsemble.kind; LEAF_PAIR: both children are leaves; HARD: a split without noise (`soft`)
+LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT, HARD = 1, 2, 4, 8, 16, 32
 MAX_NODES = 30_000_000  # about 1.2 GB of node arrays
 EDGE, FAR = (
     0.9e308,

@@ -11,25 +11,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.special import ndtri
 
-from texplainer.background.sd import robust_sd
+from texplainer.background.discrete import find_discrete
+from texplainer.background.sd import constant_columns, robust_sd
 from texplainer.errors import Unsupported
-from texplainer.gradients.engine import MOVE, Gradient
-from texplainer.gradients.transformers import Map, Pullback, chain
+from texplainer.gradients.engine import Gradient, Settings
+from texplainer.gradients.transformers import Map, Pullback, chain, identity
 from texplainer.gradients.trees.certificate import Certificate, certify
 from texplainer.gradients.trees.ensemble import TreeEnsemble
 from texplainer.gradients.trees.links import Bend, link
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.soft import Smoothed, with_half_widths
-from texplainer.gradients.trees.width import half_widths
+from texplainer.gradients.trees.soft import LEAST_MASS, Smoothed, mass_inside, with_half_widths
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-CHECK_ROWS, TYPICAL_ROWS, FEW = 256, 64, 8
-TRUST = 0.75  # exponent of a row's own change, of 1; the rest goes to the typical one
+CHECK_ROWS, FEW = 256, 8
+HALF_WIDTH = 6**0.5  # of the triangular kernel, in units of its standard deviation
 SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
-ENLARGE = (2.0, 4.0, 8.0, 16.0)  # tried in turn where the gradient vanishes
 ROUNDINGS = 8.0  # error bound in units of round-off, for each level of each tree
 
 
@@ -44,24 +42,25 @@ class SmoothedTreeModel:
     bend: Bend
     cells: Callable[[Array], Array]  # rows -> cells as the model sees them
     diagonal: bool  # each input depends on its own feature only, as after a scaler
-    unit: Array  # (inputs,) half-widths for c = 1
-    sigma: Array  # (features,) SDs; 0 for categories
-    sample: Array  # (few rows, features) of the background
+    unit: Array  # (inputs,) half-widths of a kernel with a standard deviation of one SD; 0: never moved
+    limits: tuple[Array, Array] | None  # (inputs,) each: the range the neighbourhood is kept in
+    integers: tuple[int, ...]  # inputs that hold whole numbers
     smoothed: Smoothed
     certificate: Certificate
-    typical: tuple[Array, Array] | None = None  # see `_typical`
 
-    def at(self, c: float) -> SmoothedTreeModel:
-        """The same at another width."""
-        widths = c * self.unit
-        wide = replace(
-            self, smoothed=with_half_widths(self.ensemble, widths), certificate=certify(self.ensemble, widths)
+    def at(self, bandwidth: float) -> SmoothedTreeModel:
+        """The same averaged over a bandwidth, in SDs."""
+        widths = bandwidth * self.unit
+        return replace(
+            self,
+            smoothed=with_half_widths(self.ensemble, widths, self.limits, self.integers),
+            certificate=certify(self.ensemble, widths),
         )
-        return replace(wide, typical=_typical(wide))
 
 
-def read(predictor: Predictor, background: Array) -> SmoothedTreeModel:
+def read(predictor: Predictor, background: Array, settings: Settings | None = None) -> SmoothedTreeModel:
     """Read a model's trees and check that they predict what the model predicts."""
+    settings = settings or Settings()
     before, final = chain(predictor.model)
     ensemble = load(final)
     after, bend = link(ensemble, predictor.scale, predictor.task)
@@ -72,7 +71,6 @@ def read(predictor: Predictor, background: Array) -> SmoothedTreeModel:
             f"it was trained on {ensemble.features} features and the data has {inputs.shape[1]}."
         )
     diagonal = _is_diagonal(before, cells(background[:: max(1, len(background) // FEW)][:FEW]))
-    unit = half_widths(inputs, list(predictor.schema.levels) if diagonal else [])
     none = np.zeros(ensemble.features)
     explained = SmoothedTreeModel(
         predictor,
@@ -82,14 +80,43 @@ def read(predictor: Predictor, background: Array) -> SmoothedTreeModel:
         bend,
         cells,
         diagonal,
-        unit,
-        np.where(predictor.schema.numeric, robust_sd(background), 0.0),
-        background[:: max(1, len(background) // TYPICAL_ROWS)][:TYPICAL_ROWS],
+        _unit(predictor, inputs, settings, diagonal),
+        _limits(before, cells, background, settings) if diagonal else None,
+        settings.discrete.integers if before is identity else (),
         with_half_widths(ensemble, none),
         certify(ensemble, none),
     )
     _check(explained, background)
     return explained
+
+
+def _unit(predictor: Predictor, inputs: Array, settings: Settings, diagonal: bool) -> Array:
+    """(inputs,) half-widths for a bandwidth of one SD; 0 for what is never moved.
+
+    Behind transformers that mix features, inputs that are discrete by themselves stay.
+    """
+    unit = HALF_WIDTH * robust_sd(inputs)
+    if diagonal:
+        unit[[*predictor.schema.levels, *settings.discrete.columns]] = 0.0
+    else:
+        unit[find_discrete(inputs, robust_sd(inputs), settings.bandwidth, range(len(unit))).columns] = 0.0
+    if len(inputs) > 1 and not constant_columns(inputs).all():
+        unit[constant_columns(inputs)] = 0.0
+    return unit
+
+
+def _limits(
+    before: Map, cells: Callable[[Array], Array], background: Array, settings: Settings
+) -> tuple[Array, Array] | None:
+    """The data's range as the ensemble sees it, (inputs,) each."""
+    if settings.bounds is None:
+        return None
+    ends = np.stack(settings.bounds)
+    known = np.isfinite(ends)
+    seen = before(cells(np.where(known, ends, np.nan_to_num(background[:1]))))[0]
+    low, high = np.min(seen, axis=0), np.max(seen, axis=0)
+    both = known.all(axis=0)
+    return np.where(both, low, -np.inf), np.where(both, high, np.inf)
 
 
 def _is_diagonal(before: Map, rows: Array) -> bool:
@@ -137,26 +164,8 @@ def _check(explained: SmoothedTreeModel, background: Array) -> None:
         )
 
 
-def smoothed_gradient(at: Callable[[float], SmoothedTreeModel], c: float, rows: Array) -> Gradient:
-    """Smoothed values and gradients; where the gradient vanishes, again over a wider neighbourhood."""
-    found = _gradient(at(c), rows)
-    width = np.full(len(rows), c)
-    for factor in ENLARGE:
-        flat = np.flatnonzero(~found.values.any(axis=(1, 2)))
-        if not len(flat):
-            break
-        wider = _gradient(at(factor * c), rows[flat])
-        width[flat] = factor * c
-        for name in ("values", "error", "change"):
-            getattr(found, name)[flat] = getattr(wider, name)
-        for name, array in wider.extras.items():
-            found.extras[name][flat] = array
-    flat = ~found.values.any(axis=(1, 2))
-    width[flat] = c
-    return replace(found, extras={**found.extras, "smoothing_width": width, "vanishing": (width != c) | flat})
-
-
-def _gradient(explained: SmoothedTreeModel, rows: Array) -> Gradient:
+def smoothed_gradient(explained: SmoothedTreeModel, rows: Array) -> Gradient:
+    """Averaged slopes, exact up to round-off."""
     here = _slopes(explained, rows)
     return Gradient(
         here.values,
@@ -165,7 +174,6 @@ def _gradient(explained: SmoothedTreeModel, rows: Array) -> Gradient:
         np.zeros(rows.shape, np.uint8),
         np.zeros(len(rows), dtype=np.int64),
         {"smoothed": here.value},
-        here.change if explained.typical is None else _calibrated(explained.typical, here.change),
     )
 
 
@@ -177,23 +185,16 @@ class Slopes:
     value: Array  # (rows, outputs)
     link: Array  # (outputs, rows, raw) slopes of the link
     back: Pullback  # from inputs to features
-    change: Array  # (rows, outputs) of the scaled slopes under a small move, by features' own curvature
 
 
 def _slopes(explained: SmoothedTreeModel, rows: Array) -> Slopes:
-    """Slopes at rows, and how they change a little further on, by each feature's own curvature."""
+    """Slopes at rows; near the edge of the data's range, averaged over the part of the kernel inside it."""
     inputs, back = explained.before(explained.cells(rows))
-    step = explained.before(explained.cells(rows + _move(explained)))[0] - inputs
-    step = np.nan_to_num(step)  # a missing cell does not move
-    raw, slopes, bends = explained.smoothed.value_gradient_curvature(
-        inputs
-    )  # (rows, raw), twice (rows, inputs, raw)
+    raw, slopes = explained.smoothed(inputs)  # (rows, raw), (rows, inputs, raw)
+    if explained.limits is not None:
+        slopes /= mass_inside(inputs, explained.smoothed.widths, explained.limits)[:, :, None]
     value, link = _link_slopes(explained, raw)
-    values = _by_feature(link, slopes, back)
-    _, link_there = _link_slopes(explained, raw + np.einsum("rj,rjk->rk", step, slopes))
-    there = _by_feature(link_there, slopes + bends * step[:, :, None], back)
-    change = np.sqrt((((there - values) * explained.sigma[:, None]) ** 2).sum(axis=1))
-    return Slopes(values, value, link, back, change)
+    return Slopes(_by_feature(link, slopes, back), value, link, back)
 
 
 def _link_slopes(explained: SmoothedTreeModel, raw: Array) -> tuple[Array, Array]:
@@ -211,44 +212,12 @@ def _by_feature(link: Array, slopes: Array, back: Pullback) -> Array:
     return np.ascontiguousarray(back(by_input).transpose(1, 2, 0))
 
 
-def _move(explained: SmoothedTreeModel) -> Array:
-    """Every number moves by as much, up or down, so that one move weighs all features alike."""
-    up = (np.arange(1, len(explained.sigma) + 1) * (5**0.5 - 1) / 2) % 1.0 < 0.5
-    return MOVE * explained.sigma * np.where(up, 1.0, -1.0)
-
-
-def _typical(explained: SmoothedTreeModel) -> tuple[Array, Array]:
-    """Medians over some background rows of the change as measured, and as extrapolated, (outputs,) each.
-
-    Measured by real moves, fixed normal deviates for every feature.
-    """
-    rows, features = explained.sample, np.arange(1, len(explained.sigma) + 1)
-    here = _slopes(explained, rows)
-    found = []
-    for prime in (2, 3, 5, 7):
-        move = MOVE * explained.sigma * ndtri((0.5 + features * np.sqrt(prime)) % 1.0)
-        away = _slopes(explained, rows + move).values - here.values
-        found.append(np.sqrt(((away * explained.sigma[:, None]) ** 2).sum(axis=1)))
-    return np.median(np.mean(found, axis=0), axis=0), np.median(here.change, axis=0)
-
-
-def _calibrated(typical: tuple[Array, Array], change: Array) -> Array:
-    """Estimate `Gradient.change`, (rows, outputs), from the features' own curvature.
-
-    What features do to each other's slopes is missing in it: it is scaled to the changes measured on the
-    background, and drawn a little towards the typical one.
-    """
-    measured, own = typical
-    relative = change / np.where(own > 0, own, 1.0)
-    return np.where(own > 0, measured * relative**TRUST, change)
-
-
 def _rounding(explained: SmoothedTreeModel, here: Slopes) -> Array:
     """Bound on what round-off does to the slopes, (rows, features, outputs)."""
-    unit = ROUNDINGS * 2.0**-53 * len(explained.ensemble.roots) * (explained.ensemble.depth + 1)
+    roundoff = ROUNDINGS * 2.0**-53 * len(explained.ensemble.roots) * (explained.ensemble.depth + 1)
     steepest = explained.certificate.steepest()  # (inputs, raw)
     by_input = np.einsum("ork,jk->orj", np.abs(here.link), steepest)
-    return unit * np.abs(here.back(by_input)).transpose(1, 2, 0)
+    return roundoff / LEAST_MASS * np.abs(here.back(by_input)).transpose(1, 2, 0)
 
 
 def bounds(explained: SmoothedTreeModel, rows: Array) -> tuple[Array, Array]:

@@ -4,33 +4,34 @@ Columns with a half-width of zero (and the virtual columns of categories) are *h
 and cells are replaced by ranks four apart, so that a cell always lies at least two half-widths (of 1)
 from a threshold and the soft tree decides as the hard one. With all widths zero the smoothed ensemble
 *is* the model: the self-check uses that.
+
+The neighbourhood is kept in the data's range: a threshold outside it is not softened (HARD), and what lies
+beyond is left out of a slope by dividing it by the kernel's mass inside (`mass_inside`). Thresholds of
+columns of whole numbers are moved to the middle between the neighbouring integers first: the model says
+nothing about where between them it decides.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from texplainer.gradients.trees.compiled import BLOCK, KernelArrays, scalar_rows, vector_rows
-from texplainer.gradients.trees.ensemble import LEAF, Floats, TreeEnsemble
+from texplainer.gradients.trees.compiled import KernelArrays, block_rows, dense_rows, scalar_rows
+from texplainer.gradients.trees.ensemble import HARD, LEAF, LOWER, UPPER, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import coherent_order, subtree_ends
-from texplainer.gradients.trees.vectors import WIDTH
 
-Execution = Callable[..., None]
-EXECUTIONS: dict[str, Execution] = {"scalar": scalar_rows, "vector": vector_rows}
 FEW = 24  # rows for which the scalar execution is the faster one
 TRIAL = 4  # rows that show how fast it is: on deep trees each costs as much as ten of the other
-COMPILE_THRESHOLD = (
-    2e7  # rows times nodes of one call from which the vector execution is worth being compiled
-)
-TOGETHER = (
-    2 * COMPILE_THRESHOLD
-)  # the same of all calls so far: a long table comes in blocks that are small each
-_work_done = {"scalar": 0.0}  # rows times nodes done while the vector execution was not at hand
+GROUP = 16  # rows that are put next to each other because they are alike
+COMPILE_THRESHOLD = 2e7  # rows times nodes of one call from which the dense execution is worth compiling
+TOGETHER = 2 * COMPILE_THRESHOLD  # the same of all calls so far: a long table comes in small blocks
+_work_done = {"scalar": 0.0}  # rows times nodes done while the dense execution was not at hand
+LEAST_MASS = 0.25  # a range narrower than the kernel: slopes are not blown up beyond it
 LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `ensemble.finite_threshold`
 
 
@@ -58,30 +59,21 @@ class Smoothed:
         self, rows: Floats, *, execution: str = "auto", threads: int | None = None
     ) -> tuple[Floats, Floats]:
         """Smoothed raw outputs (rows, outputs) and their gradient (rows, features, outputs)."""
-        return self.value_gradient_curvature(rows, execution=execution, threads=threads)[:2]
-
-    def value_gradient_curvature(
-        self, rows: Floats, *, execution: str = "auto", threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        """Values, gradient, and about how the gradient changes with its own feature (as the gradient).
-
-        A feature met again on a path bends more than the sum of its splits; that is left out.
-        """
         cells, outputs = self.code(rows), len(self.ensemble.base)
         value = np.zeros((len(rows), outputs))
-        gradient, bent = np.zeros((2, len(rows), self.ensemble.columns, outputs))
-        order = np.arange(len(rows))
-        if len(rows) >= 2 * BLOCK and execution != "scalar":
-            order = coherent_order(cells, self.importance, WIDTH)
-            middle = len(order) // 2 // BLOCK * BLOCK  # the first block is tried, and those at an end are odd
-            order[:BLOCK], order[middle : middle + BLOCK] = (
-                order[middle : middle + BLOCK],
-                order[:BLOCK].copy(),
-            )
-        fill_rows(self.plan, (cells, order, value, gradient, bent), execution, threads)
+        gradient = np.zeros((len(rows), self.ensemble.columns, outputs))
+        order, block = np.arange(len(rows)), block_rows(self.plan)
+        if len(rows) >= 2 * GROUP and execution != "scalar":
+            order = coherent_order(cells, self.importance, GROUP)
+            middle = len(order) // 2 // block * block  # the first block is tried, and those at an end are odd
+            if middle:
+                order[:block], order[middle : middle + block] = (
+                    order[middle : middle + block],
+                    order[:block].copy(),
+                )
+        fill_rows(self.plan, (cells, order, value, gradient), execution, threads)
         inverse = self.plan.inverse[: self.ensemble.features, None]
-        gradient, bent = (one[:, : self.ensemble.features] for one in (gradient, bent))
-        return value + self.ensemble.base, gradient * inverse, bent * inverse**2
+        return value + self.ensemble.base, gradient[:, : self.ensemble.features] * inverse
 
 
 def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
@@ -91,11 +83,22 @@ def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
     return np.clip(rounded, -LARGEST, LARGEST)
 
 
-def with_half_widths(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
-    """Prepare `ensemble` for the half-widths (features,)."""
+def with_half_widths(
+    ensemble: TreeEnsemble,
+    widths: Floats,
+    limits: tuple[Floats, Floats] | None = None,
+    integers: Sequence[int] = (),
+) -> Smoothed:
+    """Prepare `ensemble` for the half-widths (features,), inside `limits` (low, high), (features,) each.
+
+    `integers` are the features that hold whole numbers.
+    """
     threshold, lower, upper = ensemble.threshold.copy(), ensemble.lower.copy(), ensemble.upper.copy()
     half = np.concatenate([widths, np.zeros(len(ensemble.categories))])
     split = (ensemble.kind & LEAF) == 0
+    whole = split & np.isin(ensemble.column, np.asarray([j for j in integers if widths[j] > 0], dtype=int))
+    for bound in (threshold, lower, upper):
+        bound[whole] = np.floor(bound[whole]) + 0.5
     ranks: dict[int, Floats] = {}
     for column in np.flatnonzero(half == 0.0):
         here = np.flatnonzero(split & (ensemble.column == column))
@@ -104,7 +107,7 @@ def with_half_widths(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
             inside = here[np.isfinite(bound[here])]
             bound[inside] = 4.0 * np.searchsorted(known, bound[inside]) + 2.0
     plan = KernelArrays(
-        kind=ensemble.kind,
+        kind=_hardened(ensemble, half, threshold, lower, upper, limits),
         column=ensemble.column,
         threshold=threshold,
         lower=lower,
@@ -116,11 +119,54 @@ def with_half_widths(ensemble: TreeEnsemble, widths: Floats) -> Smoothed:
         inverse=1.0 / np.where(half == 0.0, 1.0, half),
         outputs=np.uint64(len(ensemble.base)),
         depth=np.uint64(ensemble.depth),
-        block=np.uint64(BLOCK),
     )
     return Smoothed(
         ensemble, np.asarray(widths, dtype=np.float64), plan, ranks, nodes_below(plan) * plan.inverse
     )
+
+
+def _hardened(
+    ensemble: TreeEnsemble,
+    half: Floats,
+    threshold: Floats,
+    lower: Floats,
+    upper: Floats,
+    limits: tuple[Floats, Floats] | None,
+) -> NDArray[np.uint8]:
+    """The nodes' kinds with thresholds outside the limits HARD, and no bounds out there for the others."""
+    if limits is None:
+        return ensemble.kind
+    soft = ((ensemble.kind & LEAF) == 0) & (half[ensemble.column] > 0)
+    column = np.where(soft, ensemble.column, 0).astype(np.int64)
+    low, high = limits[0][column], limits[1][column]
+    kind = ensemble.kind.copy()
+    kind[soft & ((threshold < low) | (threshold > high))] |= HARD
+    kind[soft & (lower < low)] &= ~np.uint8(LOWER)
+    kind[soft & (upper > high)] &= ~np.uint8(UPPER)
+    return kind
+
+
+def mass_inside(rows: Floats, widths: Floats, limits: tuple[Floats, Floats]) -> Floats:
+    """How much of the kernel around each cell lies in the limits, (rows, features); 1 where there is none.
+
+    A row outside the limits is their edge itself.
+    """
+    half = np.where(widths > 0, widths, 1.0)
+    known = np.where(np.isnan(rows), 0.0, rows)
+    up = np.minimum(np.maximum(limits[1] - known, 0.0) / half, 1.0)
+    down = np.minimum(np.maximum(known - limits[0], 0.0) / half, 1.0)
+    mass = up * (1 - up / 2) + down * (1 - down / 2)
+    return np.where((widths > 0) & ~np.isnan(rows), np.maximum(mass, LEAST_MASS), 1.0)
+
+
+def execute(
+    execution: str, plan: KernelArrays, arrays: tuple[Any, ...], first: int, last: int, many: int | None
+) -> None:
+    """Run some rows by one execution."""
+    if execution == "scalar":
+        scalar_rows(plan, *arrays, first, last, many)
+    else:
+        dense_rows(plan, *arrays, first, last, many, block_rows(plan))
 
 
 def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threads: int | None) -> None:
@@ -131,10 +177,10 @@ def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threa
     if execution == "auto":
         done, execution = fastest(plan, arrays, many)
 
-    def execute(first: int, last: int) -> None:
-        EXECUTIONS[execution](plan, *arrays, done + first, done + last, many)
+    def work(first: int, last: int) -> None:
+        execute(execution, plan, arrays, done + first, done + last, many)
 
-    in_threads(execute, len(arrays[0]) - done, BLOCK, threads)
+    in_threads(work, len(arrays[0]) - done, block_rows(plan), threads)
 
 
 def in_threads(work: Callable[[int, int], None], rows: int, block: int, threads: int | None) -> None:
@@ -162,25 +208,26 @@ def nodes_below(plan: KernelArrays) -> Floats:
 def fastest(plan: KernelArrays, arrays: tuple[Any, ...], many: int | None) -> tuple[int, str]:
     """How many rows are done, and the execution for the rest: with many rows the faster one on some."""
     cells, order, *sums = arrays
-    if not vector_rows.signatures and not _worth_compiling(len(cells) * len(plan.kind)):
+    block = block_rows(plan)
+    if not dense_rows.signatures and not _worth_compiling(len(cells) * len(plan.kind)):
         return 0, "scalar"
-    if len(cells) < 2 * BLOCK:
-        return 0, "scalar" if len(cells) < FEW else "vector"
-    few = order[: BLOCK : BLOCK // TRIAL]  # of the same rows, on paper of their own
+    if len(cells) < 2 * block:
+        return 0, "scalar" if len(cells) < FEW else "dense"
+    few = order[: block : block // TRIAL][:TRIAL]  # of the same rows, on paper of their own
     tries = {
-        "vector": (arrays, BLOCK),
+        "dense": (arrays, block),
         "scalar": ((cells[few], np.arange(TRIAL), *(np.zeros_like(one[:TRIAL]) for one in sums)), TRIAL),
     }
     took: dict[str, float] = {}
     for name, (given, count) in tries.items():
-        EXECUTIONS[name](plan, *given, 0, 0, many)  # compile, or load from the cache
+        execute(name, plan, given, 0, 0, many)  # compile, or load from the cache
         began = time.thread_time()
-        EXECUTIONS[name](plan, *given, 0, count, many)
+        execute(name, plan, given, 0, count, many)
         took[name] = (time.thread_time() - began) / count
-    return BLOCK, min(took, key=lambda name: took[name])
+    return block, min(took, key=lambda name: took[name])
 
 
 def _worth_compiling(work: float) -> bool:
-    """Whether to compile the vector execution, which takes seconds and is ten times faster afterwards."""
+    """Whether to compile the dense execution, which takes seconds and is ten times faster afterwards."""
     _work_done["scalar"] += work
     return work >= COMPILE_THRESHOLD or _work_done["scalar"] >= TOGETHER

@@ -1,0 +1,133 @@
+"""Which numeric columns hold so few values that a slope must be a difference between them.
+
+A slope averaged over a quarter SD means nothing for a 0/1 column: no value lies in between. A column is
+*discrete* where its values lie further apart than the bandwidth:
+
+- values on a lattice (0/1, integers, decimals, or scaled ones): its step exceeds the bandwidth, and nearly
+  all values repeat or are neighbouring integers;
+- other values that nearly all repeat: in the median row the nearest other value is beyond the bandwidth.
+
+The lattice's step is the greatest common divisor of the differences, not the smallest gap seen: it does not
+depend on how many rows the background has, nor on its tails, so that another sample of some hundred rows
+decides alike, unless the step lies within a few percent of the bandwidth. There both definitions nearly agree.
+
+Columns of whole numbers that are wide enough to be averaged over are kept too: no model can be asked about
+half a year, so that tree thresholds belong in the middle between two integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from texplainer.types import Array
+
+TOLERANCE = 1e-5  # of a column's range: scaled integers have lost some digits
+FINEST = 8  # tolerances: a finer lattice cannot be told from none
+REPEATED = 0.9  # share of the rows beside the most frequent value whose value occurs again
+
+
+@dataclass(frozen=True)
+class DiscreteColumns:
+    """The discrete columns of a background.
+
+    Attributes
+    ----------
+    values
+        Discrete column -> its observed values, sorted.
+    integers
+        Columns of whole numbers that are not discrete.
+    """
+
+    values: dict[int, Array] = field(default_factory=dict)
+    integers: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> list[int]:
+        """The discrete columns."""
+        return list(self.values)
+
+    def renumbered(self, places: Sequence[int]) -> DiscreteColumns:
+        """The same columns of a table in which column j stands at places[j]."""
+        values = {int(places[j]): observed for j, observed in self.values.items()}
+        return DiscreteColumns(values, tuple(int(places[j]) for j in self.integers))
+
+    def mask(self, features: int) -> np.ndarray:
+        """Mark the discrete columns, (features,)."""
+        out = np.zeros(features, bool)
+        out[self.columns] = True
+        return out
+
+    def neighbours(self, rows: Array, column: int) -> tuple[Array, Array]:
+        """Nearest observed values below and above each row's own, (rows,) each.
+
+        At an edge it is the row's own value; a missing cell stays missing.
+        """
+        observed, own = self.values[column], rows[:, column]
+        slack = TOLERANCE * (observed[-1] - observed[0])  # a rounded copy of a value is that value
+        below = np.searchsorted(observed, own - slack, side="left") - 1
+        above = np.searchsorted(observed, own + slack, side="right")
+        last = len(observed) - 1
+        low = np.where(below >= 0, observed[np.clip(below, 0, last)], own)
+        high = np.where(above <= last, observed[np.clip(above, 0, last)], own)
+        missing = np.isnan(own)
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+
+def find_discrete(rows: Array, sd: Array, bandwidth: float, columns: Collection[int]) -> DiscreteColumns:
+    """Find the discrete ones among some numeric columns; `bandwidth` is in units of `sd` (features,)."""
+    values: dict[int, Array] = {}
+    integers = []
+    for j in columns:
+        known = rows[np.isfinite(rows[:, j]), j]
+        observed, counts = _distinct(known)
+        if len(observed) < 2:
+            continue
+        if _is_discrete(observed, counts, bandwidth * sd[j]):
+            values[int(j)] = observed
+        elif np.all(known == np.round(known)):
+            integers.append(int(j))
+    return DiscreteColumns(values, tuple(integers))
+
+
+def _is_discrete(observed: Array, counts: np.ndarray, bandwidth: float) -> bool:
+    step = common_step(observed)
+    if step:  # few values may have a common step by chance
+        return step > bandwidth and (step == 1 or _repeat(counts))
+    gaps = np.diff(observed)
+    nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
+    return _repeat(counts) and bool(np.median(np.repeat(nearest, counts)) > bandwidth)
+
+
+def _repeat(counts: np.ndarray) -> bool:
+    """Whether nearly all values beside the most frequent one occur again."""
+    others = np.delete(counts, np.argmax(counts))
+    return bool(np.sum(others[others > 1]) >= REPEATED * others.sum())
+
+
+def common_step(observed: Array) -> float:
+    """The greatest common divisor of the differences of sorted values; 0 where they have none.
+
+    Euclid's algorithm, with a tolerance: scaled integers have lost some digits.
+    """
+    tolerance = TOLERANCE * (observed[-1] - observed[0])
+    step = 0.0
+    for gap in np.diff(observed):
+        while gap > tolerance:
+            rest = step % gap
+            step, gap = gap, 0.0 if gap - rest <= tolerance else rest
+        if step <= FINEST * tolerance:
+            return 0.0
+    return float(step)
+
+
+def _distinct(known: Array) -> tuple[Array, np.ndarray]:
+    """Distinct values, rounding aside, and how often each occurs."""
+    observed, counts = np.unique(known, return_counts=True)
+    if len(observed) < 2:
+        return observed, counts
+    apart = np.diff(observed) > TOLERANCE * (observed[-1] - observed[0])
+    first = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    return observed[first], np.add.reduceat(counts, first)

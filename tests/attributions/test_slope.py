@@ -1,0 +1,136 @@
+"""The laws of `slope`: differences on discrete columns, two doors, linear models, what is flat stays 0."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+
+import texplainer as tx
+
+
+def table(count=600, seed=0):
+    """0/1, a count, a wide integer column, two continuous ones, one that is never used."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(count, 6))
+    X[:, 0], X[:, 1], X[:, 2] = X[:, 0] > 0.4, rng.poisson(2, count), np.round(20 * X[:, 2])
+    y = X[:, 3] * (1 + X[:, 0]) + 0.5 * X[:, 1] ** 2 + np.sin(X[:, 2] / 15) + X[:, 4] ** 2
+    return X, y
+
+
+def boosted(name, **options):
+    library, kind = {
+        "xgboost": ("xgboost", "XGBRegressor"),
+        "lightgbm": ("lightgbm", "LGBMRegressor"),
+        "catboost": ("catboost", "CatBoostRegressor"),
+    }[name]
+    return getattr(pytest.importorskip(library), kind)(**options)
+
+
+MODELS = {
+    "xgboost": lambda: boosted("xgboost", n_estimators=60, max_depth=4, n_jobs=1),
+    "lightgbm": lambda: boosted("lightgbm", n_estimators=60, verbose=-1),
+    "catboost": lambda: boosted("catboost", iterations=60, depth=4, verbose=0, allow_writing_files=False),
+    "forest": lambda: RandomForestRegressor(30, min_samples_leaf=3, random_state=0),
+    "extra trees": lambda: ExtraTreesRegressor(30, min_samples_leaf=3, random_state=0),
+    "gradient boosting": lambda: GradientBoostingRegressor(random_state=0),
+    "histogram boosting": lambda: HistGradientBoostingRegressor(random_state=0),
+    "network": lambda: MLPRegressor(hidden_layer_sizes=(32, 32), max_iter=300, tol=1e-3, random_state=0),
+}
+KNOWN = {}
+
+
+def fitted(name):
+    if name not in KNOWN:
+        X, y = table()
+        scale = [1, 1, 20, 1, 1, 1]
+        with pytest.MonkeyPatch.context():
+            KNOWN[name] = MODELS[name]().fit(X / scale if name == "network" else X, y)
+    X = table()[0] / ([1, 1, 20, 1, 1, 1] if name == "network" else 1.0)
+    return KNOWN[name], X
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("name", MODELS)
+def test_discrete_columns_are_differences_of_predictions(name):
+    model, X = fitted(name)
+    explainer = tx.TExplainer(model, X[:300])
+    assert explainer.background.discrete.columns == [0, 1]
+    rows = X[300:340]
+    found, sd = explainer(rows), explainer.background.sigma
+    one, other = rows.copy(), rows.copy()
+    one[:, 0], other[:, 0] = 1.0, 0.0
+    expected = (model.predict(one).astype(float) - model.predict(other).astype(float)) * sd[0]
+    np.testing.assert_allclose(found.values[:, 0], expected, atol=1e-6 * np.abs(expected).max())
+    most = np.max(X[:300, 1])
+    one, other = rows.copy(), rows.copy()
+    one[:, 1], other[:, 1] = np.minimum(rows[:, 1] + 1, most), np.maximum(rows[:, 1] - 1, 0)
+    inner = (rows[:, 1] < most) & np.isin(rows[:, 1] + 1, X[:300, 1])
+    step = one[:, 1] - other[:, 1]
+    expected = (model.predict(one).astype(float) - model.predict(other).astype(float)) / step * sd[1]
+    np.testing.assert_allclose(found.values[inner, 1], expected[inner], atol=1e-6 * np.abs(expected).max())
+    assert "discrete     x0, x1" in repr(explainer)
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm", "forest", "network"])
+def test_two_doors_agree_within_their_bounds(name):
+    model, X = fitted(name)
+    own, function = (tx.TExplainer(f, X[:300])(X[300:400]) for f in (model, lambda Z: model.predict(Z)))
+    assert own.engine != function.engine == "finite-difference"
+    bound = own.diagnostics.error + function.diagnostics.error
+    assert np.mean(np.abs(own.values - function.values) <= bound + 1e-6 * np.abs(own.values).max()) >= 0.99
+    np.testing.assert_allclose(own.values[:, :2], function.values[:, :2], atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["auto", "finite-difference"])
+def test_a_linear_model_has_sd_times_its_coefficients(engine):
+    X, _ = table()
+    weights = np.array([2.0, -1.0, 0.1, 3.0, 0.0, 1.0])
+    model = LinearRegression().fit(X, X @ weights)
+    explainer = tx.TExplainer(model, X[:200], engine=engine)
+    expected = np.tile(explainer.background.sigma * weights, (50, 1))
+    np.testing.assert_allclose(explainer(X[:50]).values, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("name", MODELS)
+def test_an_unused_feature_is_exactly_0(name):
+    model, X = fitted(name)
+
+    class Without:
+        """The model behind a table with one more column of each kind."""
+
+        def __call__(self, Z):
+            return model.predict(np.asarray(Z)[:, 2:])
+
+    rng = np.random.default_rng(1)
+    wide = np.column_stack([rng.integers(0, 2, len(X)), rng.normal(size=len(X)), X])
+    values = tx.TExplainer(Without(), wide[:200])(wide[200:220]).values
+    assert not values[:, :2].any() and values[:, 2:].any()
+
+
+def test_declared_numeric_columns_are_averaged():
+    X, _ = table()
+    explainer = tx.TExplainer(lambda Z: Z[:, 0] ** 2 + Z[:, 3], X[:200], categorical={"x0": "numeric"})
+    assert 0 not in explainer.background.discrete.columns
+
+
+def test_a_function_costs_few_evaluations():
+    seen = []
+
+    def f(Z):
+        seen.append(len(Z))
+        return Z[:, 0] + Z[:, 3] ** 2
+
+    X = np.random.default_rng(0).normal(size=(500, 28))
+    explainer = tx.TExplainer(f, X[:300])
+    assert sum(seen) <= 2000
+    before = sum(seen)
+    explainer(X[:10])
+    assert (sum(seen) - before) / 10 <= 4 * 28 + 64 + 60

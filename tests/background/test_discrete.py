@@ -1,0 +1,67 @@
+"""Which columns are discrete: by their values, whatever the sample, the scale and the tails."""
+
+import numpy as np
+import pytest
+
+from texplainer.background.discrete import DiscreteColumns, common_step, find_discrete
+from texplainer.background.sd import robust_sd
+
+
+def columns(seed, count=200):
+    rng = np.random.default_rng(seed)
+    zeros = rng.random(count) < 0.9
+    return {
+        "0/1": (rng.random(count) < 0.3) * 1.0,
+        "rare": np.r_[1.0, np.zeros(count - 1)],
+        "count": rng.poisson(1.5, count) * 1.0,
+        "ordinal": rng.integers(0, 4, count) * 1.0,
+        "scaled count": np.float32(rng.poisson(2, count) / 17.0).astype(float),
+        "logs of a few": np.log1p(rng.integers(0, 5, count)),
+        "normal": rng.normal(size=count),
+        "age": np.round(rng.normal(40, 15, count)),
+        "decimals": np.round(rng.normal(size=count), 1),
+        "mostly 0": np.where(zeros, 0.0, rng.exponential(1000, count)),
+        "mostly 0, whole": np.where(zeros, 0.0, np.round(rng.exponential(1000, count))),
+        "one value": np.ones(count),
+    }
+
+
+DISCRETE = {"0/1", "rare", "count", "ordinal", "scaled count", "logs of a few"}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_sample_decides_alike(seed):
+    table = columns(seed)
+    rows = np.column_stack(list(table.values()))
+    found = find_discrete(rows, robust_sd(rows), 0.25, range(len(table)))
+    names = list(table)
+    assert {names[j] for j in found.columns} == DISCRETE
+    assert {names[j] for j in found.integers} == {"age", "mostly 0, whole"}
+    scaled = (rows - 3.0) / 7.0
+    again = find_discrete(scaled, robust_sd(scaled), 0.25, range(len(table)))
+    assert set(again.columns) >= {names.index(n) for n in DISCRETE - {"rare"}}
+
+
+def test_a_narrower_bandwidth_makes_more_columns_discrete():
+    rows = np.round(np.random.default_rng(0).normal(size=(300, 1)) * 6)
+    assert find_discrete(rows, robust_sd(rows), 0.25, [0]).integers == (0,)
+    assert find_discrete(rows, robust_sd(rows), 0.1, [0]).columns == [0]
+
+
+def test_the_common_step_is_the_greatest_common_divisor():
+    assert common_step(np.array([4.0, 10.0, 22.0])) == 6.0
+    assert common_step(np.array([0.1, 0.4, 0.5, 0.9])) == pytest.approx(0.1)
+    assert common_step(np.array([0.0, 1.0, np.sqrt(2), np.pi])) == 0.0
+
+
+def test_neighbours_are_observed_values_and_the_rows_own_at_an_edge():
+    discrete = DiscreteColumns({0: np.array([0.0, 1.0, 5.0])})
+    low, high = discrete.neighbours(np.array([[0.0], [1.0], [2.0], [5.0], [9.0], [-1.0], [np.nan]]), 0)
+    np.testing.assert_array_equal(low, [0, 0, 1, 1, 5, -1, np.nan])
+    np.testing.assert_array_equal(high, [1, 5, 5, 5, 9, 0, np.nan])
+
+
+def test_columns_keep_their_values_when_renumbered():
+    discrete = DiscreteColumns({1: np.array([0.0, 1.0])}, (2,)).renumbered([0, 4, 7])
+    assert discrete.columns == [4] and discrete.integers == (7,)
+    np.testing.assert_array_equal(discrete.mask(6), [False, False, False, False, True, False])
