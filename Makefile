@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-oldest test-newest test-hostile test-clusters lint bench docs docs-serve package clean
+.PHONY: help demo test test-oldest test-newest test-hostile test-clusters lint bench paper docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-clusters  run the tests that start local Dask, Ray and Spark clusters"
 	@echo "make lint           ruff and pyright"
 	@echo "make bench          speed and memory, as ratios side by side"
+	@echo "make paper          the paper's experiments, ARGS as of python -m experiments: make paper ARGS='--all --quick'"
 	@echo "make docs           the documentation site, in site/index.html; make docs-serve shows it while you write"
 	@echo "make package        wheel and source archive in dist/, tried in a fresh environment"
 
@@ -61,11 +62,14 @@ test-clusters: .venv/dev
 
 lint: .venv/dev
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff format --check src experiments tests benchmarks examples
 	$(BIN)/pyright
 
 bench: .venv/dev
 	@for script in blackbox whitebox slopes interactions trust_cover trees evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+paper: .venv/dev
+	$(BIN)/python -m experiments $(ARGS)
 
 .venv/docs: .venv/dev
 	$(PIP) -e '.[docs]'

@@ -1,8 +1,8 @@
-"""The evidence by one command: plan -> runs -> results -> tables, figures and pages.
+"""The paper's experiments and the wide evaluation: plan -> runs -> results -> tables, figures and pages.
 
-`run_benchmark` is what `texplainer bench` calls: the paper's experiments, or the wide evaluation. Finished
-runs are skipped, so an interrupted benchmark goes on where it stopped; the pages are rewritten at the end
-from whatever is finished.
+Run from a checkout by `make paper` or `python -m experiments`; not part of the wheel. Finished runs are
+skipped, so an interrupted benchmark continues where it stopped. The pages are rewritten at the end from
+whatever is finished.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+from experiments import results
+from experiments.pages.paper import write_page
+from experiments.pages.questions import write_question_pages
+from experiments.paper import EXPERIMENTS, plan
+from experiments.plan import FULL, QUICK, WIDE_FULL, WIDE_QUICK, Run, Sizes
+from experiments.results import Result
+from experiments.runs import execute
+from experiments.wide.experiments import wide_plan
 from texplainer.datasets import DatasetUnavailable
 from texplainer.errors import InputError
-from texplainer.paper import results
-from texplainer.paper.experiments import EXPERIMENTS, plan
-from texplainer.paper.pages.paper import write_page
-from texplainer.paper.pages.questions import write_question_pages
-from texplainer.paper.plan import FULL, QUICK, WIDE_FULL, WIDE_QUICK, Run, Sizes
-from texplainer.paper.results import Result
-from texplainer.paper.runs import execute
-from texplainer.paper.wide.experiments import wide_plan
 from texplainer.support.parent_watch import end_with
 
 __all__ = ["EXPERIMENTS", "FULL", "QUICK", "plan", "run_benchmark", "wide_plan"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texplainer.paper import lines
-from texplainer.paper.plan import FULL, Experiment, Kind, Run, Sizes, expand
+from experiments import lines
+from experiments.plan import FULL, Experiment, Kind, Run, Sizes, expand
 
 FEW, MANY = (1, 2, 3), (1, 3, 5, 7, 9)  # the paper's k for four features, and for more
 MODEL_TITLES = {

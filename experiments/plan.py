@@ -36,6 +36,9 @@ METRICS_OF: dict[Kind, tuple[str, ...]] = {
     "wide": WIDE,
     "gated": ("truth_mass", "misplaced", "local_rank", "ris_norm", "infidelity", "pgi_mean"),
 }
+#: raised whenever an attribution is defined anew: earlier results no longer answer what is asked
+#: (1: slopes over a wide neighbourhood, shares along straight lines; 2: narrow kernels, Shapley values)
+DEFINITIONS = 2
 WITH_CONTROLS: tuple[Kind, ...] = ("stability", "faithfulness", "wide", "gated")
 CONTROL_LINES = ("constant", "zero", "random")
 
@@ -116,6 +119,7 @@ class Run:
         """All that decides the result, in plain JSON types."""
         known = {
             "texplainer": __version__,
+            "definitions": DEFINITIONS,
             "run": self.name,
             "experiment": asdict(self.experiment),
             "metrics": METRICS_OF[self.experiment.kind],

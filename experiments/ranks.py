@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from texplainer.metrics.rendering import printed_number
-from texplainer.paper.lines import AUTHORS, INDUCED, LINES, OURS, PRINTED, question_of
-from texplainer.paper.pages.document import TableCells
-from texplainer.paper.plan import CONTROL_LINES
-from texplainer.paper.results import Result
-from texplainer.paper.statistics import RankTest, average_ranks, rank_test, ranked
-from texplainer.paper.tables import (
+from experiments.lines import AUTHORS, INDUCED, LINES, OURS, PRINTED, question_of
+from experiments.pages.document import TableCells
+from experiments.plan import CONTROL_LINES
+from experiments.results import Result
+from experiments.statistics import RankTest, average_ranks, rank_test, ranked
+from experiments.tables import (
     GridColumn,
     experiment_of,
     interval_of,
@@ -30,6 +29,7 @@ from texplainer.paper.tables import (
     summarise_rows,
     with_interval,
 )
+from texplainer.metrics.rendering import printed_number
 
 PAPER_ROWS = ("T-Explainer", "SHAP", "LIME", "Integrated Gradients", "Input x Gradient", "DeepLIFT")
 SAME = {"TreeSHAP": "SHAP"}  # where the model is a tree

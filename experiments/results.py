@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.plan import DEFINITIONS, Run, configuration_hash
 from texplainer.datasets.store import in_place
-from texplainer.paper.plan import Run, configuration_hash
 
 LIBRARIES = (
     *("numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "torch"),
@@ -53,6 +53,15 @@ def measured_by(results: Sequence[Result]) -> str:
     """Which versions of texplainer measured these results."""
     found = sorted({str(result.configuration.get("texplainer", "?")) for result in results})
     return f"texplainer {', '.join(found)}"
+
+
+def earlier_definitions(results: Sequence[Result]) -> str:
+    """Say that results were measured before the attributions were defined anew; "" if none was."""
+    old = [one for one in results if one.configuration.get("definitions", 1) != DEFINITIONS]
+    if not old:
+        return ""
+    found = ", ".join(sorted({str(one.configuration.get("texplainer", "?")) for one in old}))
+    return f"**Measured with version {found}, by an earlier definition of the attributions; will be measured anew.**"
 
 
 def finished(run: Run, folder: Path) -> bool:

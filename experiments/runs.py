@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments import models
+from experiments.lines import Setting, build_explainers
+from experiments.plan import CONTROL_LINES, METRICS_OF, WITH_CONTROLS, Run
+from experiments.results import Result
+from experiments.wide.models import fit_wide
 from texplainer import datasets
 from texplainer.datasets import Dataset
 from texplainer.datasets.gated import GATED
 from texplainer.metrics import evaluate
-from texplainer.paper import models
-from texplainer.paper.lines import Setting, build_explainers
-from texplainer.paper.plan import CONTROL_LINES, METRICS_OF, WITH_CONTROLS, Run
-from texplainer.paper.results import Result
-from texplainer.paper.wide.models import fit_wide
 from texplainer.types import Array
 
 Outcome = tuple[dict[tuple[str, str], NDArray[np.float64]], dict[str, Any]]  # scores, notes

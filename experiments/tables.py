@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from experiments.lines import AUTHORS, INDUCED, LINES, question_of
+from experiments.paper import EXPERIMENTS
+from experiments.plan import CONTROL_LINES, Experiment
+from experiments.results import Result
 from texplainer.metrics.comparison import bootstrap_interval
 from texplainer.metrics.rendering import printed_number
 from texplainer.metrics.table import ROW_STATISTICS
-from texplainer.paper.experiments import EXPERIMENTS
-from texplainer.paper.lines import AUTHORS, INDUCED, LINES, question_of
-from texplainer.paper.plan import CONTROL_LINES, Experiment
-from texplainer.paper.results import Result
 
 #: lines whose numbers the paper's are compared with under its authors' convention: exact zeros take no part
 ZEROS_SKIPPED = (AUTHORS, INDUCED)
@@ -172,7 +172,7 @@ def summarise_rows(result: Result, explainer: str, column: GridColumn) -> float:
 @cache
 def paper_figures() -> dict[str, Any]:
     """The numbers the paper prints, by table."""
-    return json.loads(files("texplainer.paper").joinpath("paper_figures.json").read_text())
+    return json.loads(files("experiments").joinpath("paper_figures.json").read_text())
 
 
 def paper_table(experiment: Experiment) -> Mapping[str, Mapping[str, float]]:

@@ -8,6 +8,8 @@ from collections import Counter
 
 import architecture as house
 
+EXPERIMENTS = house.SOURCE.parents[1] / "experiments"  # use the library, too
+
 #: what only users or another library call, by name
 CALLED_ELSEWHERE = {
     "_repr_html_": "notebooks",
@@ -23,7 +25,8 @@ CALLED_ELSEWHERE = {
 
 def test_nothing_is_defined_that_nothing_uses():
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in house.SOURCE.rglob("*.py")]
-    used = Counter(name for tree in trees for node in ast.walk(tree) for name in _names_in(node))
+    users = [ast.parse(path.read_text(encoding="utf-8")) for path in EXPERIMENTS.rglob("*.py")]
+    used = Counter(name for tree in (*trees, *users) for node in ast.walk(tree) for name in _names_in(node))
     unused = set()
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

@@ -46,6 +46,11 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
     assert any(name.endswith("assets/page.html") for name in wheel.namelist())
 
 
+def test_the_wheel_holds_nothing_else(wheel):
+    folders = {name.split("/")[0] for name in wheel.namelist()}
+    assert folders == {"texplainer", f"texplainer-{tx.__version__}.dist-info"}
+
+
 def test_the_version_is_taken_from_one_place(metadata):
     assert metadata["Version"] == tx.__version__
     for path in ("pyproject.toml", "CITATION.cff"):
@@ -72,7 +77,12 @@ def test_the_source_archive_can_be_tested_and_built(built):
         "constraints.txt",
     }
     assert wanted <= inside
-    assert {"src/texplainer/__init__.py", "tests/conftest.py", "docs/guide.md"} <= inside
+    assert {
+        "src/texplainer/__init__.py",
+        "tests/conftest.py",
+        "docs/guide.md",
+        "experiments/__main__.py",
+    } <= inside
 
 
 def test_no_address_of_a_home_that_does_not_exist():

@@ -61,7 +61,6 @@ COMMAND_NAMES = {
     "explain",
     "reasons",
     "evaluate",
-    "bench",
     "report",
     "serve",
     "datasets",

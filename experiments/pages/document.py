@@ -61,8 +61,8 @@ def as_html(blocks: Sequence[PageBlock]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape a text; code marks go."""
-    return html.escape(text).replace("`", "")
+    """Escape a text; the marks of code and of bold text go."""
+    return html.escape(text).replace("`", "").replace("**", "")
 
 
 STYLE = """<style>

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.results import Result
 from texplainer.metrics.comparison import inseparable
-from texplainer.paper.results import Result
 
 #: matplotlib writes the same bytes each time with these
 FIXED: Any = {"svg.hashsalt": "texplainer", "svg.fonttype": "none"}

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from experiments import ranks
+from experiments.lines import QUESTIONS
+from experiments.pages import figures
+from experiments.pages.document import PageBlock, TableCells, write_blocks
+from experiments.paper import EXPERIMENTS
+from experiments.plan import Run
+from experiments.results import Result, earlier_definitions, measured_by
+from experiments.tables import control_wins, experiment_of, grid_cells, grids
 from texplainer.metrics.rendering import printed_number
-from texplainer.paper import ranks
-from texplainer.paper.experiments import EXPERIMENTS
-from texplainer.paper.lines import QUESTIONS
-from texplainer.paper.pages import figures
-from texplainer.paper.pages.document import PageBlock, TableCells, write_blocks
-from texplainer.paper.plan import Run
-from texplainer.paper.results import Result, measured_by
-from texplainer.paper.tables import control_wins, experiment_of, grid_cells, grids
 
 REASONS = (
     "Maximum-type statistics hang on single near-zero denominators (one attribution or one feature near "
@@ -73,6 +73,8 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
     """Put the page together, block by block."""
     tables = [r for r in results if experiment_of(r).kind in ("stability", "faithfulness")]
     yield "h1", "The paper's experiments, repeated"
+    if earlier_definitions(results):
+        yield "p", earlier_definitions(results)
     if tables:
         yield from (("p", sentence) for sentence in ranks.headlines(tables))
     yield "p", introduction(runs, results)
@@ -113,7 +115,9 @@ def table_section(results: Sequence[Result], title: str) -> Iterable[PageBlock]:
 def introduction(runs: Sequence[Run], results: Sequence[Result]) -> str:
     """Say how the numbers were made."""
     sizes = runs[0].sizes
-    command = "texplainer bench --all --quick" if sizes.name == "quick" else "texplainer bench --all"
+    command = (
+        "python -m experiments --all --quick" if sizes.name == "quick" else "python -m experiments --all"
+    )
     return (
         f"Made by `{command}` with {measured_by(results)}: {sizes.rows} test rows per table, "
         f"{sizes.neighbours} neighbours each (sigma^2 = 0.001), {sizes.runs} explanations again for RES, "

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.lines import QUESTIONS, Question
+from experiments.pages import figures
+from experiments.pages.document import PageBlock, TableCells, write_blocks
+from experiments.plan import CONTROL_LINES
+from experiments.ranks import rank_table
+from experiments.results import Result, earlier_definitions, measured_by
+from experiments.statistics import RankTest, interval_over_tables, rank_test, wins
+from experiments.tables import controls_sentence
+from experiments.wide import blocks as wide
+from experiments.wide.blocks import WideCriterion
 from texplainer.metrics.rendering import printed_number
-from texplainer.paper.lines import QUESTIONS, Question
-from texplainer.paper.pages import figures
-from texplainer.paper.pages.document import PageBlock, TableCells, write_blocks
-from texplainer.paper.plan import CONTROL_LINES
-from texplainer.paper.ranks import rank_table
-from texplainer.paper.results import Result, measured_by
-from texplainer.paper.statistics import RankTest, interval_over_tables, rank_test, wins
-from texplainer.paper.tables import controls_sentence
-from texplainer.paper.wide import blocks as wide
-from texplainer.paper.wide.blocks import WideCriterion
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
     tests, with_gradients = page.tests(data), page.tests(networks)
     yield "h1", QUESTIONS[page.question]
+    if earlier_definitions(results):
+        yield "p", earlier_definitions(results)
     yield from (("p", sentence) for sentence in question_stability(page, tests, data))
     won = controls_as_good(page, data)
     if won:
@@ -122,9 +124,8 @@ def introduction(results: Sequence[Result]) -> str:
     experiments = [result.configuration["experiment"] for result in results]
     sets = sorted({e["dataset"] for e in experiments if e["kind"] == "wide"})
     models = list(dict.fromkeys(e["model"] for e in experiments if e["kind"] == "wide"))
-    command = (
-        "texplainer bench --wide --quick" if sizes["name"] == "wide-quick" else "texplainer bench --wide"
-    )
+    quick = " --quick" if sizes["name"] == "wide-quick" else ""
+    command = f"python -m experiments --wide{quick}"
     return (
         f"Made by `{command}` with {measured_by(results)}: {len(sets)} data sets ({', '.join(sets)}), "
         f"{len(models)} kinds of models ({', '.join(models)}; the SVM is handed over as a bare function), "

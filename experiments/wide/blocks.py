@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.lines import question_of
+from experiments.plan import CONTROL_LINES
+from experiments.results import Result
+from experiments.statistics import Numbers
 from texplainer.metrics.table import ROW_STATISTICS
-from texplainer.paper.lines import question_of
-from texplainer.paper.plan import CONTROL_LINES
-from texplainer.paper.results import Result
-from texplainer.paper.statistics import Numbers
 
 #: TreeSHAP is SHAP where the model is a tree
 SAME_METHOD = {"TreeSHAP": "SHAP"}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.lines import WIDE_LINES
+from experiments.plan import WIDE_FULL, Experiment, Run, Sizes, expand
+from experiments.wide.models import FAMILY, WIDE_MODELS
 from texplainer.datasets.gated import GATED
-from texplainer.paper.lines import WIDE_LINES
-from texplainer.paper.plan import WIDE_FULL, Experiment, Run, Sizes, expand
-from texplainer.paper.wide.models import FAMILY, WIDE_MODELS
 
 #: binary, several classes, regression; mixed columns and missing cells in german, heloc, credit_data, ...
 WIDE_DATASETS = (

@@ -208,18 +208,13 @@ def test_every_command_has_help_with_an_example() -> None:
         assert all(line.startswith(f"texplainer {name}") for line in examples(name))
 
 
-#: the benchmark has tests of its own
-SLOW = ("texplainer bench 3hnn_4ft --quick", "texplainer bench --wide banknote --jobs 2")
-
-
 def test_the_examples_in_the_help_work_as_printed_in_an_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("datasets", "explain", "verify", "evaluate", "report", "bench"):
+    for name in ("datasets", "explain", "verify", "evaluate", "report"):
         for line in examples(name):
-            if line not in SLOW:
-                execute(line)
+            execute(line)
 
 
 def execute(line: str) -> None:

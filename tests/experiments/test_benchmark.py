@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from texplainer import paper
+import experiments
+from experiments import results
+from experiments.paper import plan
+from experiments.plan import QUICK
 from texplainer.errors import InputError
-from texplainer.paper import results
-from texplainer.paper.experiments import plan
-from texplainer.paper.plan import QUICK
 
 pytest.importorskip("shap")
 pytest.importorskip("lime")
 pytest.importorskip("captum")
 
+ROOT = Path(__file__).parents[2]
 TREES = ("xrfc_4ft", "xrfc_20ft", "xrfc_4ft_forest", "xrfc_20ft_forest")  # run in processes: no torch to load
 NETWORKS = ("3hnn_4ft", "faith_3hnn_4ft", "boxplots", "running_time")  # run in this one
 
@@ -47,15 +48,15 @@ def networks(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
 def in_process(out: Path, cache: Path, names: tuple[str, ...], **options: int) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXPLAINER_CACHE", str(cache))
-        assert paper.run_benchmark(names, quick=True, out=out, tell=lambda _: None, **options) == 0  # type: ignore[arg-type]
+        assert experiments.run_benchmark(names, quick=True, out=out, tell=lambda _: None, **options) == 0  # type: ignore[arg-type]
     return out
 
 
 def start(out: Path, cache: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "texplainer.paper", *TREES, "--quick", "--out", str(out), *options]
+    command = [sys.executable, "-m", "experiments", *TREES, "--quick", "--out", str(out), *options]
     environment = {**os.environ, "TEXPLAINER_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
 
 
@@ -129,14 +130,14 @@ def test_nothing_is_left_to_do_the_second_time(
 ) -> None:
     said: list[str] = []
     monkeypatch.setenv("TEXPLAINER_CACHE", str(cache))
-    assert paper.run_benchmark(TREES, quick=True, out=whole, tell=said.append) == 0
+    assert experiments.run_benchmark(TREES, quick=True, out=whole, tell=said.append) == 0
     assert said[0] == f"{len(plan(TREES, QUICK))} of {len(plan(TREES, QUICK))} runs are finished, 0 to do"
 
 
 def test_list_shows_every_experiment_with_its_state(whole: Path) -> None:
     said: list[str] = []
-    assert paper.run_benchmark(list=True, quick=True, out=whole, tell=said.append) == 0
-    assert len(said) == len(paper.EXPERIMENTS)
+    assert experiments.run_benchmark(list=True, quick=True, out=whole, tell=said.append) == 0
+    assert len(said) == len(experiments.EXPERIMENTS)
     states = {line.split()[0]: line for line in said}
     assert states["xrfc_4ft"].endswith("finished") and "0 of 1" in states["running_time"]
 
@@ -154,17 +155,35 @@ def test_missing_data_is_said_and_forgiven_only_for_all(
     monkeypatch.delenv("TEXPLAINER_DATA", raising=False)
     monkeypatch.setenv("TEXPLAINER_CACHE", str(tmp_path))
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(paper, "plan", lambda names, sizes: plan(["3hnn_hel"], sizes))
+    monkeypatch.setattr(experiments, "plan", lambda names, sizes: plan(["3hnn_hel"], sizes))
     monkeypatch.setattr("texplainer.datasets.store.TIMEOUT", 0.001)  # no connection is made that fast
     for options, failed in ({"all": True}, 0), ({"names": ["3hnn_hel"]}, 1):
         said: list[str] = []
-        assert paper.run_benchmark(**options, quick=True, out=tmp_path / "quick", tell=said.append) == failed  # type: ignore[arg-type]
+        assert (
+            experiments.run_benchmark(**options, quick=True, out=tmp_path / "quick", tell=said.append)
+            == failed
+        )  # type: ignore[arg-type]
         assert "3hnn_hel: skipped: data set 'heloc' is not in the cache" in said[1]
 
 
 def test_nothing_named_is_an_error() -> None:
     with pytest.raises(InputError, match="no experiment named"):
-        paper.run_benchmark()
+        experiments.run_benchmark()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no experiment named; name some (see --list)"),
+        (["nobody"], "unknown experiment 'nobody'"),
+        (["--all", "--jobs", "0"], "--jobs is 0; expected 1 or more"),
+    ],
+)
+def test_the_command_refuses_in_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "experiments", *words, "-o", str(tmp_path / "out")]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 2 and said in found.stderr and "Traceback" not in found.stderr
+    assert not (tmp_path / "out").exists()
 
 
 # The wide evaluation. --------------------------------------------------------------------------------------
@@ -178,7 +197,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
     out = tmp_path_factory.mktemp("wide") / "quick"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXPLAINER_CACHE", str(cache))
-        assert paper.run_benchmark(WIDE, wide=True, quick=True, out=out, tell=lambda _: None) == 0
+        assert experiments.run_benchmark(WIDE, wide=True, quick=True, out=out, tell=lambda _: None) == 0
     return out
 
 
@@ -199,15 +218,15 @@ def test_the_wide_evaluation_goes_on_where_it_stopped(wide: Path, cache: Path) -
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEXPLAINER_CACHE", str(cache))
-        assert paper.run_benchmark(WIDE, wide=True, quick=True, out=wide, tell=said.append) == 0
+        assert experiments.run_benchmark(WIDE, wide=True, quick=True, out=wide, tell=said.append) == 0
     assert said[0] == f"{len(WIDE)} of {len(WIDE)} runs are finished, 0 to do"
     assert pages == {path.name: path.read_bytes() for path in wide.parent.glob("*.md")}
 
 
 def test_the_same_seed_gives_the_same_scores(wide: Path) -> None:
-    from texplainer.paper.plan import WIDE_QUICK
-    from texplainer.paper.runs import execute
-    from texplainer.paper.wide.experiments import wide_plan
+    from experiments.plan import WIDE_QUICK
+    from experiments.runs import execute
+    from experiments.wide.experiments import wide_plan
 
     again = execute(wide_plan(["gated_ramps_0"], WIDE_QUICK)[0])
     assert results.to_csv(again.scores) == (wide / "gated_ramps_0.csv").read_text()

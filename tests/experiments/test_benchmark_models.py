@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments import models
 from texplainer import datasets
 from texplainer.errors import InputError
-from texplainer.paper import models
 
 
 @pytest.mark.parametrize("name", models.RECIPES)

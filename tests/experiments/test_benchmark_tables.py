@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments import ranks, results, statistics, tables
+from experiments.lines import AUTHORS, INDUCED, LINES, PRINTED, WIDE_LINES, question_of
+from experiments.pages import document, paper
+from experiments.paper import EXPERIMENTS, plan
+from experiments.plan import CONTROL_LINES, FULL, METRICS_OF, QUICK, WIDE_FULL, Run, configuration_hash
+from experiments.ranks import PAPER_ROWS
+from experiments.results import Result
+from experiments.wide import blocks
+from experiments.wide.experiments import WIDE_DATASETS, wide_plan
 from texplainer.errors import InputError
-from texplainer.paper import ranks, results, statistics, tables
-from texplainer.paper.experiments import EXPERIMENTS, plan
-from texplainer.paper.lines import AUTHORS, INDUCED, LINES, PRINTED, WIDE_LINES, question_of
-from texplainer.paper.pages import document, paper
-from texplainer.paper.plan import CONTROL_LINES, FULL, METRICS_OF, QUICK, WIDE_FULL, Run, configuration_hash
-from texplainer.paper.ranks import PAPER_ROWS
-from texplainer.paper.results import Result
-from texplainer.paper.wide import blocks
-from texplainer.paper.wide.experiments import WIDE_DATASETS, wide_plan
 
 PARTS = {"ris": ("max", "mean"), "ros": ("max", "mean"), "res": ("max",), "lap": ("mean",)}
 
@@ -123,7 +123,7 @@ def test_the_committed_results_are_those_of_this_code_or_the_page_says_which_cod
     old = [run.name for run in plan((), FULL) if not results.finished(run, COMMITTED)]
     if old:
         assert "**Measured with version" in page[:1000], (
-            "run `texplainer bench --all --jobs 2 -o docs/results/paper` and commit it, or say on the page "
+            "run `python -m experiments --all --jobs 2 -o docs/results/paper` and commit it, or say on the page "
             "with which version it was measured"
         )
         return
@@ -417,6 +417,17 @@ def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> Non
     assert "with texplainer" in markdown  # which version measured it
     assert not any("<dc:date>" in text for text in texts)
     assert html.count("<svg") == 2 and "http" not in html.split("<svg")[0]
+
+
+def test_a_page_says_that_its_attributions_were_defined_otherwise() -> None:
+    now = handmade("3hnn_20ft")
+    before = {key: value for key, value in now.configuration.items() if key != "definitions"}
+    old = Result(now.name, now.scores, {**now.record, "configuration": before})
+    assert results.earlier_definitions([now]) == ""
+    assert "version 0" in results.earlier_definitions([now, old])
+    pages = [list(paper.content(plan((), QUICK), [one], {})) for one in (now, old)]
+    assert "earlier definition" not in str(pages[0]) and "**Measured with version" in str(pages[1][1])
+    assert "**" not in document.as_html(pages[1][:2])
 
 
 def test_run_without_repetitions_keeps_its_name() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from texplainer.paper import ranks, wide_plan
-from texplainer.paper.experiments import plan
-from texplainer.paper.pages.questions import PAGES, write_question_pages
-from texplainer.paper.plan import FULL, WIDE_FULL
-from texplainer.paper.results import read_run
-from texplainer.paper.wide.blocks import cost_of
+from experiments import ranks, wide_plan
+from experiments.pages.questions import PAGES, write_question_pages
+from experiments.paper import plan
+from experiments.plan import FULL, WIDE_FULL
+from experiments.results import read_run
+from experiments.wide.blocks import cost_of
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

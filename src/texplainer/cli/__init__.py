@@ -23,7 +23,6 @@ BAD_INPUT, MODEL_FAILURE, BUG = 3, 4, 70
 COMMANDS = {
     "explain": "Explain every row of a table with a model from a file.",
     "evaluate": "Measure how stable and faithful explanations are, side by side.",
-    "bench": "Run the paper's experiments and compare with its figures.",
     "reasons": "Print why rows got their predictions: reason codes.",
     "report": "Write a saved explanation as one HTML page.",
     "serve": "Explore a model's explanations in the browser.",
