@@ -106,7 +106,7 @@ def test_a_finished_run_is_kept_and_a_damaged_shard_is_redone(tmp_path):
     cut_short.write_bytes(before[cut_short.name][0][:1000])
     flipped.write_bytes(before[flipped.name][0][:500] + b"!" + before[flipped.name][0][501:])
     gone.unlink()
-    (tmp_path / ".part-00000003.parquet.0.part").write_bytes(b"torn")
+    (tmp_path / f".part-00000003.parquet.{'0' * 32}.part").write_bytes(b"torn")
     report = tx.run(explainer, X, tmp_path)
     assert (report.kept, report.explained, report.ok) == (1, ROWS - BLOCK, True)
     after = {p.name: p.read_bytes() for p in tmp_path.glob("part-*")}

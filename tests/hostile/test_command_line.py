@@ -84,7 +84,7 @@ def test_a_second_run_into_the_same_file_is_refused(folder: Path, capsys: Any) -
     words = [sys.executable, "-m", "texplainer", "explain", "hostile_model:slow", "data.csv"]
     options = ["--drop", "kind", "--step", "0.01"] if "kind" in model_shelf.table() else ["--step", "0.01"]
     first = subprocess.Popen([*words, *options, "-o", "r.csv"], stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(folder)])})  # fmt: skip
-    part = folder / ".r.csv.part"
+    part = folder / ".r.csv.lock"
     deadline = time.monotonic() + 120
     while not part.exists() and first.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)

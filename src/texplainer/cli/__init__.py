@@ -7,9 +7,11 @@ not verify), 2 usage, 3 bad input, 4 the model failed, 70 a bug of texplainer's.
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -77,13 +79,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in words
     _say_warnings(debug)
     try:
-        code = group.main(words, prog_name="texplainer", standalone_mode=False)
+        with _ended_by_sigterm():
+            code = group.main(words, prog_name="texplainer", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        code = 130
+    except (click.Abort, KeyboardInterrupt) as error:
+        code = 143 if TERMINATED in (*error.args, *getattr(error.__cause__, "args", ())) else 130
     except SystemExit as error:
         click.echo(f"texplainer: something that was called left with sys.exit({error.code!r}).", err=True)
         code = MODEL_FAILURE
@@ -96,6 +99,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code, message = _in_words(error)
         click.echo(f"texplainer: {' '.join(message.split())}", err=True)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+TERMINATED = "SIGTERM"
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Take SIGTERM as an interrupt, so that partial files are removed."""
+
+    def leave(*_: Any) -> None:
+        raise KeyboardInterrupt(TERMINATED)
+
+    try:
+        before = signal.signal(signal.SIGTERM, leave)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _in_words(error: Exception) -> tuple[int, str]:

@@ -72,6 +72,8 @@ def run(
     """
     if not isinstance(explainer, TExplainer):
         raise InputError(f"explainer is a {type(explainer).__name__}; expected a TExplainer.")
+    _check_count("retries", retries, 0)
+    _check_count("workers", workers, 1)
     backend = find_backend(on)
     if backend.ships:
         packing.check_travels(explainer)
@@ -82,6 +84,12 @@ def run(
         if restart:
             manifest.clear(folder)
         return _run(explainer, source, folder, (backend, on), options, resume)
+
+
+def _check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is not a whole number; None leaves the choice to the backend."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise InputError(f"{name}={value!r} is not possible; expected an integer of at least {least}.")
 
 
 @dataclass(frozen=True)
@@ -109,8 +117,10 @@ def _run(
     earlier = manifest.read_manifest(folder)
     if earlier is not None and not resume:
         raise InputError(f"{folder} holds a run; resume it, restart it, or choose another destination.")
-    sweep_parts(folder)
+    sweep_parts(folder, manifest.PARTS)
     rows = open_source(source, explainer.schema.inner or explainer.schema, folder)
+    if earlier is not None:
+        manifest.check_plan(folder, earlier[0])
     job, header = _prepare(explainer, rows, folder, options, earlier[0] if earlier else None)
     done = _verified(folder, rows, header, earlier) if earlier else []
     try:
@@ -138,6 +148,8 @@ def _prepare(
     if earlier is not None:
         _refuse_changes(identity.differing_fingerprints(earlier["fingerprint"], known), folder)
         planned = earlier["plan"]
+        if planned["rows"] != source.rows:
+            _refuse_changes([f"the planned rows ({planned['rows']} -> {source.rows})"], folder)
         wish = options.shard_rows
         if wish is not None and plan.checked_rows(wish, planned["block"]) != planned["shard_rows"]:
             _refuse_changes([f"shard_rows= ({planned['shard_rows']} -> {wish})"], folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -25,6 +26,9 @@ from texplainer.support import hashing
 FILE = "_manifest.jsonl"
 LOCK = "_lock"
 FORMAT, VERSION = "texplainer-run", 2
+SHARD = re.compile(r"part-\d{8}\.parquet")
+PARTS = r"part-\d{8}\.parquet|_manifest\.jsonl|_signature\.json"  # what a run writes
+PLAN = ("rows", "block", "shard_rows", "batch_rows")
 
 
 def begin(folder: Path, header: Mapping[str, Any], records: Iterable[ShardRecord] = ()) -> None:
@@ -70,10 +74,13 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], list[ShardRecord]] | No
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     for i, line in enumerate(path.read_bytes().splitlines()):
         try:
-            yield json.loads(line)
+            found = json.loads(line)
         except ValueError:
-            if i == 0:
-                return
+            found = None
+        if isinstance(found, dict):
+            yield found
+        elif i == 0:
+            return
 
 
 def sound(folder: Path, records: Iterable[ShardRecord]) -> list[ShardRecord]:
@@ -92,9 +99,56 @@ def sound(folder: Path, records: Iterable[ShardRecord]) -> list[ShardRecord]:
 
 
 def clear(folder: Path) -> None:
-    """Remove a former run's files, and nothing else."""
-    for path in [*folder.glob("part-*.parquet"), folder / FILE, folder / "_signature.json"]:
-        path.unlink(missing_ok=True)
+    """Remove the files of a former run that its manifest names; a folder without one is not touched."""
+    path, strangers = folder / FILE, {p.name for p in folder.glob("part-*.parquet")}
+    lines = list(_lines(path)) if path.is_file() and not path.is_symlink() else []
+    if not lines or lines[0].get("format") != FORMAT:
+        if strangers or path.exists():
+            raise InputError(
+                f"{folder} holds {'a file ' + FILE if path.exists() else 'part-*.parquet'} that is not from a "
+                "run of texplainer; nothing was removed. Choose another destination, or empty the folder "
+                "yourself."
+            )
+        return
+    run = _run_name(lines[0])
+    named = {str(line.get("file")) for line in lines[1:]}
+    ours = [n for n in strangers if SHARD.fullmatch(n) and (n in named or _is_of_run(folder / n, run))]
+    if strangers - set(ours):
+        raise InputError(
+            f"{folder} holds {min(strangers - set(ours))}, which its manifest does not name; nothing was "
+            "removed. Choose another destination, or move this file away."
+        )
+    for name in (*ours, FILE, "_signature.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _run_name(header: Mapping[str, Any]) -> str:
+    """The name of a run that its shards carry."""
+    return shards.bytes_digest(repr(header.get("fingerprint")).encode())[:16]
+
+
+def _is_of_run(path: Path, run: str) -> bool:
+    """Whether a shard was written by this run and killed before the manifest named it."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        metadata = parquet.read_metadata(path).metadata or {}
+    except (ArrowException, OSError):
+        return False
+    return metadata.get(b"texplainer.run", b"").decode(errors="replace") == run
+
+
+def check_plan(folder: Path, header: Mapping[str, Any]) -> None:
+    """Refuse to go on with a manifest that was changed after it was written, or cannot be a run's."""
+    planned = header.get("plan")
+    known = isinstance(planned, dict) and isinstance(header.get("fingerprint"), dict)
+    sizes = [planned.get(name) for name in PLAN] if isinstance(planned, dict) else []
+    whole = known and all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in sizes)
+    if audit.broken_seal(header) or not whole or planned["shard_rows"] % planned["block"]:  # type: ignore[index]
+        raise InputError(
+            f"{folder / FILE} was changed after it was written: its checksum or its plan does not hold. Choose "
+            "another destination, or restart (restart=True, --restart) to begin anew."
+        )
 
 
 @contextlib.contextmanager

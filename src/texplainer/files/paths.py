@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,11 +37,26 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
+def part_of(path: Path) -> Path:
+    """A name for a partial file beside a path, which nobody can guess."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+
+
+def create(path: Path) -> int:
+    """Create a file that is not there yet and hold a lock on it while it is written; follows no symlink."""
+    file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    with contextlib.suppress(ImportError, OSError):  # not on Windows, nor on every file system
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return file
+
+
 def put_whole(path: Path, data: Any) -> None:
     """Write a file so that it is there whole or not at all, even if the power fails."""
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part = part_of(path)
     try:
-        with part.open("xb") as file:
+        with os.fdopen(create(part), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -57,11 +73,27 @@ def put_whole(path: Path, data: Any) -> None:
             os.close(folder)
 
 
-def sweep_parts(folder: Path) -> None:
-    """Remove what writers that were killed left behind."""
-    for part in folder.glob(".*.part"):
-        with contextlib.suppress(OSError):
-            part.unlink()
+def sweep_parts(folder: Path, name: str) -> None:
+    """Remove the partial files of `name` (a regular expression) that writers which were killed left behind."""
+    ours = re.compile(rf"\.(?:{name})\.[0-9a-f]{{32}}\.(?:part|json)")
+    for part in folder.iterdir():
+        if ours.fullmatch(part.name) and part.is_file() and not part.is_symlink() and not _in_use(part):
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+def _in_use(path: Path) -> bool:
+    """Whether the writer of a file still lives, which it shows by a lock."""
+    try:
+        import fcntl
+
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -72,7 +104,7 @@ def locked(path: Path, busy: str) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    with path.open("ab") as file:
+    with os.fdopen(_opened(path), "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not path.exists() or path.stat().st_ino != os.fstat(file.fileno()).st_ino:
@@ -80,3 +112,13 @@ def locked(path: Path, busy: str) -> Iterator[None]:
         except OSError:
             raise InputError(busy) from None
         yield
+
+
+def _opened(path: Path) -> int:
+    """Open a lock file, made where it is missing; a symlink is refused."""
+    try:
+        return os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    except OSError as error:
+        if path.is_symlink():
+            raise InputError(f"{path} is a symbolic link; expected a plain file. Remove it.") from None
+        raise error

@@ -9,7 +9,9 @@ readable by them. `ResultWriter` takes an explanation in pieces; `save_explanati
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -24,10 +26,11 @@ from texplainer.explanation.fields import CATEGORY, FACTS, held
 from texplainer.explanation.parts import CategoryEffects
 from texplainer.files import audit
 from texplainer.files.formats import FORMATS, ResultFormat
-from texplainer.files.paths import as_path, existing, first_line, locked
+from texplainer.files.paths import as_path, create, existing, first_line, locked, part_of, sweep_parts
 from texplainer.support import hashing
 
 FORMAT, VERSION = "texplainer-explanation", 3
+BESIDE = (".csv", ".jsonl")  # formats whose header is a file of its own
 
 
 def save_explanation(explanation: Explanation, path: Any, **facts: Any) -> None:
@@ -177,7 +180,8 @@ class ResultWriter:
     ):
         self.path = as_path(path)
         self.format = result_format(self.path)
-        self._part = self.path.with_name(f".{self.path.name}.part")
+        self._part = part_of(self.path)
+        self._name_lock = self.path.with_name(f".{self.path.name}.lock")
         self._key, self._configuration, self._facts = key, configuration, facts
         self._digests: dict[str, hashing.RowDigest] = {}
         self._first: Explanation | None = None
@@ -187,7 +191,11 @@ class ResultWriter:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             busy = f"another run is writing to {self.path}; wait for it or choose another file."
-            stack.enter_context(locked(self._part, busy))
+            stack.enter_context(locked(self._name_lock, busy))
+            stack.callback(self._name_lock.unlink, missing_ok=True)
+            sweep_parts(self.path.parent, re.escape(self.path.name))
+            _check_sidecar(self.path)
+            os.close(create(self._part))
             self._sink = self.format.open(self._part)
             self._lock = stack.pop_all()
         return self
@@ -267,6 +275,22 @@ def fingerprints(piece: Explanation, hashes: Mapping[str, str]) -> dict[str, dic
     """What an explanation itself knows of model, data and background."""
     known = {"data": hashes["data"], **piece.settings.get("fingerprints", {})}
     return {part: {"fingerprint": known[part]} if part in known else {} for part in PARTS}
+
+
+def _check_sidecar(path: Path) -> None:
+    """Refuse to replace a file beside the result that is not the header of one."""
+    beside = sidecar(path)
+    if path.suffix.lower() not in BESIDE or not beside.exists():
+        return
+    try:
+        ours = json.loads(beside.read_bytes()).get("format") == FORMAT
+    except (ValueError, AttributeError, OSError):
+        ours = False
+    if not ours:
+        raise InputError(
+            f"{beside} is there and is not the header of a result; it would be replaced. Move it, or choose "
+            "another name."
+        )
 
 
 def sidecar(path: Path) -> Path:
