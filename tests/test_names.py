@@ -19,7 +19,6 @@ CALLED_ELSEWHERE = {
     "get_command": "click",
     "format_commands": "click",
     "teardown": "Dask's worker plugins",
-    "_LanesModel": "numba's registry",
 }
 
 
