@@ -8,7 +8,7 @@ from statistics import median
 
 import architecture as house
 
-ROOT_MODULES, FOLDER_MODULES, FILE_LINES, MEDIAN_LINES, FUNCTION_LINES = 8, 15, 600, 120, 60
+ROOT_MODULES, FOLDER_MODULES, FILE_LINES, MEDIAN_LINES, FUNCTION_LINES = 8, 15, 600, 120, 80
 
 #: functions that may be longer, by file and name: compiled loops that splitting makes slower (said there)
 KERNELS = {
