@@ -17,7 +17,7 @@ import numpy as np
 
 from texplainer import diagnostics
 from texplainer.attributions.attribution import Attribution, ExplainContext
-from texplainer.attributions.table import ATTRIBUTIONS, DEFAULT, attribution_of
+from texplainer.attributions.table import ATTRIBUTIONS, DEFAULT, attributions_of
 from texplainer.attributions.with_categories import with_categories
 from texplainer.background import summary as backgrounds
 from texplainer.categories import detect, level_effects
@@ -75,7 +75,8 @@ class TExplainer:
     attribution
         The question: "slope" (the default: what does the model react to, here?), "shapley" (where does
         this prediction come from? they add up to it), "variation" (how much hangs on this feature's value?
-        unsigned) or "gradient" (the paper's derivative; the default when a step is given).
+        unsigned) or "gradient" (the paper's derivative; the default when a step is given). Several, such
+        as ("slope", "shapley"), are kept in one result.
     categorical
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
@@ -104,7 +105,7 @@ class TExplainer:
         engine: str = "auto",
         step: Any = "auto",
         smoothing: float = gradients.BANDWIDTH,
-        attribution: str = "auto",
+        attribution: str | Sequence[str] = "auto",
         categorical: Sequence[Any] | Mapping[str, Any] | None = None,
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
@@ -113,7 +114,7 @@ class TExplainer:
     ) -> None:
         self.arguments = {name: value for name, value in locals().items() if name != "self"}
         check_arguments(self.arguments)
-        self.attribution = attribution_of(attribution, step)
+        self.attribution = attributions_of(attribution, step)[0]
         request = model if isinstance(model, Refitted) else None
         model = model.model if isinstance(model, Refitted) else model
         schema, rows, self._why = detect.learn_with_categories(
@@ -148,21 +149,29 @@ class TExplainer:
         }
 
     def __call__(
-        self, X: Any, *, attribution: str | None = None, progress: bool | None = None
+        self, X: Any, *, attribution: str | Sequence[str] | None = None, progress: bool | None = None
     ) -> Explanation:
         """Explain every row of a table, in the explainer's own attribution or in another.
+
+        Several attributions, such as ("slope", "shapley"), give one result that holds them all: it is the
+        first, and `with_attribution` gives the others.
 
         A row that cannot be explained is marked "undefined" with the reason; the others are
         explained. `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
-        name = (
-            self.attribution if attribution is None else attribution_of(attribution, self.arguments["step"])
-        )
+        asked = self.arguments["attribution"] if attribution is None else attribution
+        name, *others = attributions_of(asked, self.arguments["step"])
         X = native.collected(X)
         rows = self.schema.read(X)
         if self.refit is None:
             original.check_original(self.predictor, X, rows)
-        return self._explained(rows, name, progress).with_index(native.index_of(X))
+        found = self._explained(rows, name, progress)
+        with warnings.catch_warnings():
+            if others:  # the rows that are left out were reported above
+                warnings.simplefilter("ignore", UndefinedRowsWarning)
+            for other in others:
+                found = found.with_other(self._explained(rows, other, progress))
+        return found.with_index(native.index_of(X))
 
     def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
         """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.

@@ -1,4 +1,4 @@
-"""Several attributions in one run: a place each, each with a record of its own."""
+"""Several attributions in one run and in one result."""
 
 from __future__ import annotations
 
@@ -28,22 +28,39 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_several_readings_go_to_a_file_each_and_verify(folder: Path) -> None:
-    assert run("explain", "model.skops", "data.csv", "-o", "r.npz", "--attribution", "slope,shapley") == 0
-    assert not (folder / "r.npz").exists()
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv"])
+def test_a_result_holds_several_attributions_and_verifies(folder: Path, suffix: str) -> None:
+    out = f"r{suffix}"
+    assert run("explain", "model.skops", "data.csv", "-o", out, "--attribution", "variation,shapley") == 0
     X = model_shelf.table()[model_shelf.NAMES]
-    for name in ("slope", "shapley"):
-        found = results.load_explanation(folder / f"r.{name}.npz")
+    found = results.load_explanation(folder / out)
+    for name in ("variation", "shapley"):
         truth = tx.TExplainer(models.load_model("model.skops"), X, attribution=name)(X)
-        assert found.attribution == name
-        np.testing.assert_array_equal(found.values, truth.values)
-        assert run("verify", f"r.{name}.npz", "--model", "model.skops", "--data", "data.csv") == 0
+        one = found.with_attribution(name)
+        assert one.attribution == name and one.units == truth.units
+        np.testing.assert_array_equal(one.values, truth.values)
+        np.testing.assert_array_equal(one.arrays["error"], truth.arrays["error"])
+    assert run("verify", out, "--model", "model.skops", "--data", "data.csv") == 0
 
 
-def test_several_readings_go_to_a_folder_each(folder: Path) -> None:
+def test_a_result_holds_slopes_and_shapley_values_by_default(folder: Path) -> None:
+    assert run("explain", "model.skops", "data.csv", "-o", "r.npz") == 0
+    found = results.load_explanation(folder / "r.npz")
+    assert (found.attribution, *found.others) == ("slope", "shapley")
+    assert run("explain", "model.skops", "data.csv", "-o", "one.npz", "--attribution", "slope") == 0
+    assert not results.load_explanation(folder / "one.npz").others
+
+
+def test_a_folder_of_shards_holds_several_attributions_and_verifies(folder: Path) -> None:
+    import pyarrow.parquet as pq
+
     assert run("explain", "model.skops", "data.csv", "-o", "out/", "--attribution", "slope,variation") == 0
-    assert sorted(path.name for path in (folder / "out").iterdir()) == ["slope", "variation"]
-    assert run("verify", "out/variation", "--model", "model.skops", "--data", "data.csv") == 0
+    table = pq.read_table(folder / "out" / "part-00000000.parquet")
+    X = model_shelf.table()[model_shelf.NAMES]
+    truth = tx.TExplainer(models.load_model("model.skops"), X, attribution="variation")(X)
+    first = next(name for name in table.column_names if name.startswith("variation/values/"))
+    np.testing.assert_allclose(table[first].to_numpy(), truth.arrays["values"][:, 0, 0], rtol=1e-9)
+    assert run("verify", "out", "--model", "model.skops", "--data", "data.csv") == 0
 
 
 def test_an_unknown_reading_among_several_is_refused(folder: Path, capsys: Any) -> None:

@@ -85,6 +85,16 @@ def attribution_of(name: object, step: object = "auto") -> str:
     return name
 
 
+def attributions_of(names: object, step: object = "auto") -> tuple[str, ...]:
+    """Check the name of an attribution or several, each once."""
+    several = names if isinstance(names, (list, tuple)) else (names,)
+    if not several:
+        raise InputError(
+            f"attribution={names!r} names none; expected one or several of {', '.join(ATTRIBUTIONS)}."
+        )
+    return tuple(dict.fromkeys(attribution_of(name, step) for name in several))
+
+
 # ------------------------------------------------------------------ words for people
 
 #: scale -> the explained quantity; other scales are the output itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +58,8 @@ def command(
     MODEL is an ONNX, skops, XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm) or torch.export
     (.pt2) file, torch weights (.pt with --module), or package.module:function, a function from a pandas
     frame to predictions. DATA is a CSV, Parquet, Arrow (Feather) or JSON lines file. Columns the model
-    does not name are left out. Several attributions (--attribution slope,shapley) go to a place each, named after
-    the attribution: result.slope.parquet, result.shapley.parquet.
+    does not name are left out. A result holds the slopes and the Shapley values of every row, or the
+    attributions asked for, such as --attribution slope,variation.
 
     DATA can also be images, files or folders of them: OUT is then a folder for one result and a picture
     of each image.
@@ -88,30 +87,23 @@ def _explain_table(
     options.refuse_overwriting(out, *inputs)
     options.refuse_overwriting(f"{out}.json", *inputs)
     many = out.endswith("/") or Path(out).is_dir() or arguments["on"] or arguments["scheduler"]
-    return max(
-        (_run if many else _save)(job, place, arguments)
-        for job, place in _attributions(model, data, out, bool(many), arguments)
-    )
-
-
-def _attributions(
-    model: str, data: str, out: str, many: bool, arguments: dict[str, Any]
-) -> Iterator[tuple[Any, str]]:
-    """The job of every attribution asked for, and where it goes: one place each, named after the attribution."""
-    from texplainer.files import job as jobs
-    from texplainer.files import results
-
     if not many:
-        results.result_format(Path(out))
+        from texplainer.files import results
+
+        results.result_format(Path(out))  # a wrong suffix is reported before the work
+    job = options.job_from(model, data, arguments | {"attribution": _attributions(arguments)})
+    return (_run if many else _save)(job, out, arguments)
+
+
+def _attributions(arguments: dict[str, Any]) -> Any:
+    """What a result holds: the attributions asked for; by default one, and the one it is shown beside."""
+    from texplainer.attributions.table import attribution_of, shown_beside
+
     names = arguments["attribution"].split(",")
-    job = options.job_from(model, data, arguments | {"attribution": names[0]})
-    if len(names) == 1:
-        yield job, out
-        return
-    for name in dict.fromkeys(names):
-        path = Path(out) / name if many else Path(out).with_suffix(f".{name}{Path(out).suffix}")
-        options.refuse_overwriting(str(path), data, model, arguments["background"], arguments["sign"])
-        yield jobs.with_attribution(job, name), str(path)
+    if names == ["auto"]:
+        own = attribution_of("auto", arguments["step"])
+        return [own, shown_beside(own)]
+    return names if len(names) > 1 else names[0]
 
 
 def _save(job: Any, out: str, arguments: dict[str, Any]) -> int:
@@ -171,20 +163,17 @@ def _draw(model: str, data: str, row: int, arguments: dict[str, Any]) -> int:
     from texplainer.files import job as jobs
     from texplainer.files import survey
 
-    names = list(dict.fromkeys(arguments["attribution"].split(",")))
-    names = [name for name in names if name not in ("slope", "shapley")] or names[
-        :1
-    ]  # both stand in any table
-    job = options.job_from(model, data, arguments | {"attribution": names[0]})
+    job = options.job_from(model, data, arguments | {"attribution": _attributions(arguments)})
     if row >= job.table.rows:
         raise InputError(f"--row {row}: {data} has {job.table.rows} rows, counted from 0.")
     frame = survey.take_rows(job.table, job.columns, [row])
-    undefined = False
-    for name in names:
-        asked = job if name == names[0] else jobs.with_attribution(job, name)
-        piece, failure = jobs.explain_piece(asked.explainer, frame, asked.background)
-        if failure is not None:
-            raise failure
-        picture.draw(piece, row, arguments["top"])
-        undefined |= piece.arrays["stability"][0] == "undefined"
+    piece, failure = jobs.explain_piece(job.explainer, frame, job.background)
+    if failure is not None:
+        raise failure
+    every = [piece, *(piece.with_attribution(name) for name in piece.others)]
+    # slopes and contributions stand in any table
+    shown = [one for one in every if one.attribution not in ("slope", "shapley")] or every[:1]
+    for one in shown:
+        picture.draw(one, row, arguments["top"])
+    undefined = any(one.arrays["stability"][0] == "undefined" for one in shown)
     return 1 if arguments["strict"] and undefined else 0

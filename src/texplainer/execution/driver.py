@@ -176,10 +176,11 @@ def shard_columns(explainer: TExplainer) -> shards.ShardColumns:
 
 def claims(explainer: TExplainer, layout: shards.ShardColumns) -> dict[str, Any]:
     """What the manifest says of all its rows."""
+    several = not isinstance(explainer.arguments["attribution"], str)
     return {
         "engine": explainer.engine.name,
         "scale": explainer.predictor.scale,
-        "attribution": explainer.attribution,
+        "attribution": list(explainer.arguments["attribution"]) if several else explainer.attribution,
         "features": list(layout.features),
         "outputs": list(layout.outputs),
         "base_values": list(layout.base_values),

@@ -61,10 +61,15 @@ class ShardColumns:
 
 def stored_arrays(explanation: Explanation) -> dict[str, np.ndarray]:
     """The arrays of an explanation that go into a file."""
-    arrays = fields.held(explanation.arrays, "shard")
+    arrays = fields.held(explanation.every_array(), "shard")
     if arrays["base_values"].ndim == 1:
         del arrays["base_values"]
     return arrays
+
+
+def evaluations_of(block: Mapping[str, np.ndarray]) -> int:
+    """The model evaluations of some rows, in all their attributions."""
+    return sum(int(array.sum()) for name, array in block.items() if name.rpartition("/")[2] == "evaluations")
 
 
 def bytes_digest(data: Any) -> str:

@@ -145,7 +145,7 @@ def _compare_shard(
         found = explain_block(job, rows.slice(at, job.block))
         count = len(found["values"])
         undefined += int(np.sum(found["stability"] == "undefined"))
-        evaluations += int(found["evaluations"].sum())
+        evaluations += shards.evaluations_of(found)
         numbers = {"row": np.arange(shard.start + at, shard.start + at + count)}
         part = {name: array[at : at + count] for name, array in saved.items()}
         ledger.add(shard.start + at, part, {**numbers, **found})

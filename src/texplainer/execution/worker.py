@@ -133,7 +133,7 @@ def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
         bytes=data.size,
         input=digest_rows(rows),
         undefined=sum(int(np.sum(block["stability"] == "undefined")) for block in blocks),
-        evaluations=sum(int(block["evaluations"].sum()) for block in blocks),
+        evaluations=sum(shards.evaluations_of(block) for block in blocks),
         engine=job.explainer.engine.name,
     )
 

@@ -16,7 +16,7 @@ from texplainer.errors import InputError
 from texplainer.explanation import cohorts as parts_of_rows
 from texplainer.explanation import pixels, views
 from texplainer.explanation.axes import names_left, position, take
-from texplainer.explanation.fields import FIELDS, axes_of
+from texplainer.explanation.fields import FIELDS, axes_of, is_shared
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import CategoryEffects, Diagnostics, Live
 
@@ -38,6 +38,7 @@ class Explanation:
     units : per feature what its value is the output of: "per SD", "this level", ...
     diagnostics : per row: the error bound of every value, relative change, residuals, evaluations, stability, reason
     categories : per categorical feature, the effect of every level
+    others : further attributions of the same rows, by name; `with_attribution` gives them
     """
 
     arrays: Mapping[str, np.ndarray]
@@ -50,6 +51,7 @@ class Explanation:
     categories: Mapping[str, CategoryEffects] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
     units: tuple[str, ...] = ()
+    others: Mapping[str, Explanation] = field(default_factory=dict)
     live: Live | None = field(default=None, compare=False)
 
     @classmethod
@@ -136,13 +138,25 @@ class Explanation:
 
     def with_index(self, labels: np.ndarray | None) -> Explanation:
         """The same with a label for every row; None leaves their positions."""
-        return self if labels is None else replace(self, arrays={**self.arrays, "index": labels})
+        if labels is None:
+            return self
+        others = {name: other.with_index(labels) for name, other in self.others.items()}
+        return replace(self, arrays={**self.arrays, "index": labels}, others=others)
 
     @property
     def diagnostics(self) -> Diagnostics:
         """How far to trust each row."""
         names = [n for n in self.arrays if n not in FIELDS or FIELDS[n].diagnostic]
         return Diagnostics({**{name: self.view(name) for name in names}, "engine": self.engine})
+
+    def every_array(self) -> dict[str, np.ndarray]:
+        """All arrays, those of other attributions as "shapley/values"; what is shared once."""
+        return dict(self.arrays) | {
+            f"{name}/{key}": array
+            for name, other in self.others.items()
+            for key, array in other.arrays.items()
+            if not is_shared(key)
+        }
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,6 +165,10 @@ class Explanation:
 
     def __len__(self) -> int:
         return self.arrays["values"].shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The values, for `np.asarray(explanation)`."""
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     # -------------------------------------------------------------- slicing
 
@@ -175,6 +193,7 @@ class Explanation:
             categories=self._take_categories(picks, names),
             dropped=frozenset(dropped),
             units=names_left(self.units, picks.get("f")) if self.units else (),
+            others={name: other._take(picks) for name, other in self.others.items()},
             live=self.live and replace(self.live, rows=take(self.live.rows, 0, picks.get("r", slice(None)))),
         )
 
@@ -206,14 +225,18 @@ class Explanation:
     # -------------------------------------------------------------- its siblings
 
     def with_attribution(self, attribution: str) -> Explanation:
-        """The same rows in another attribution, by the explainer that made this one."""
+        """The same rows in another attribution: the one that is held, or by the explainer that made this one."""
         if attribution == self.attribution:
             return self
+        if attribution in self.others:
+            others = {self.attribution: replace(self, others={}, live=None), **self.others}
+            found = others.pop(attribution)
+            return replace(found, others=others, live=self.live)
         if self.live is None:
             raise InputError(
                 f"this explanation holds {self.attribution!r} and has no explainer to ask for "
-                f"{attribution!r}: it was loaded, sent from another process or made by hand. Compute it with "
-                f"explainer(X, attribution={attribution!r})."
+                f"{attribution!r}: it was loaded, sent from another process or made by hand. Keep both with "
+                f"explainer(X, attribution=({self.attribution!r}, {attribution!r}))."
             )
         found = self.live.ask(self.live.rows, attribution)
         picks = {
@@ -222,6 +245,14 @@ class Explanation:
         }
         found = found._take(picks).with_index(self.arrays.get("index"))
         return replace(found, dropped=self.dropped)
+
+    def with_other(self, other: Explanation) -> Explanation:
+        """The same with a further attribution of the same rows; what is known of the rows is held once."""
+        shared = {name: array for name, array in self.arrays.items() if is_shared(name)}
+        other = replace(
+            other, arrays={**other.arrays, **shared}, categories=self.categories, others={}, live=None
+        )
+        return replace(self, others={**self.others, other.attribution: other})
 
     def shares(self) -> Explanation:
         """The sibling that adds up, base value + values = f(x), of just these rows (while live)."""

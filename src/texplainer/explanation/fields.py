@@ -35,6 +35,8 @@ class Field:
         Whether every explanation of an explainer has it.
     short, shard
         Whether CSV and JSON lines hold it; whether the shards of a run do. The full formats hold all.
+    shared
+        Whether it is the same for every attribution of the same rows, so that a file holds it once.
     diagnostic
         Whether it is one of `Explanation.diagnostics`.
     """
@@ -46,6 +48,7 @@ class Field:
     always: bool = False
     short: bool = False
     shard: bool = False
+    shared: bool = False
     diagnostic: bool = True
 
 
@@ -53,17 +56,17 @@ class Field:
 FIELDS: dict[str, Field] = {
     field.name: field
     for field in (
-        Field("index", "r", object, fill=None, short=True, diagnostic=False),
-        Field("predictions", "ro", always=True, short=True, shard=True, diagnostic=False),
+        Field("index", "r", object, fill=None, short=True, shared=True, diagnostic=False),
+        Field("predictions", "ro", always=True, short=True, shard=True, shared=True, diagnostic=False),
         # of each row's own class; otherwise (outputs,), one for all rows, and part of the header
-        Field("base_values", "ro", short=True, shard=True, diagnostic=False),
-        Field("predicted_class", "r", int, fill=0, short=True, shard=True),
+        Field("base_values", "ro", short=True, shard=True, shared=True, diagnostic=False),
+        Field("predicted_class", "r", int, fill=0, short=True, shard=True, shared=True),
         Field("stability", "r", "<U9", fill="undefined", always=True, short=True, shard=True),
         Field("reason", "r", object, fill="", always=True, short=True, shard=True),
         Field("relative_change", "ro", always=True, short=True, shard=True),
         Field("values", "rfo", always=True, short=True, shard=True, diagnostic=False),
         Field("error", "rfo", always=True, short=True, shard=True),
-        Field("data", "rf", object, fill=None, short=True, diagnostic=False),
+        Field("data", "rf", object, fill=None, short=True, shared=True, diagnostic=False),
         Field("evaluations", "r", fill=0, always=True, shard=True),
         Field("completeness", "ro", always=True, shard=True),
         # what only ranks is kept in float32: memory counts per value. A bound must not underflow
@@ -74,11 +77,22 @@ FIELDS: dict[str, Field] = {
         Field("step", "rf", np.float32),
         Field("flags", "rf", np.uint8, fill=0),
         # of images: the feature's number in the map of segments, the maps and the images themselves
-        Field("segment", "rf", int, fill=-1),
-        Field("segments", "r..", np.int32, fill=-1),
-        Field("image", "r..."),
+        Field("segment", "rf", int, fill=-1, shared=True),
+        Field("segments", "r..", np.int32, fill=-1, shared=True),
+        Field("image", "r...", shared=True),
     )
 }
+
+
+def field_of(name: str) -> Field | None:
+    """What is known of an array; "shapley/values" are the values of another attribution in the same file."""
+    return None if name.startswith(CATEGORY) else FIELDS.get(name.rpartition("/")[2])
+
+
+def is_shared(name: str) -> bool:
+    """Whether an array is the same for every attribution; the effects of categories are."""
+    field = field_of(name)
+    return name.startswith(CATEGORY) or (field is not None and field.shared)
 
 
 def axes_of(name: str, array: np.ndarray) -> str:
@@ -90,23 +104,26 @@ def axes_of(name: str, array: np.ndarray) -> str:
         return "o" if array.ndim == 1 else "ro"
     if name.startswith(CATEGORY):
         return "r.o"
-    field = FIELDS.get(name)
+    field = field_of(name)
     return field.axes if field and len(field.axes) == array.ndim else "r" + "." * (array.ndim - 1)
 
 
 def held(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, np.ndarray]:
-    """The arrays that the "short" formats or a "shard" hold, in the order of the table."""
-    return {n: arrays[n] for n, field in FIELDS.items() if n in arrays and getattr(field, where)}
+    """The arrays that the "short" formats or a "shard" hold, attribution by attribution in the table's order."""
+    owners = dict.fromkeys(name.rpartition("/")[0] for name in arrays if not name.startswith(CATEGORY))
+    names = [f"{owner}/{n}" if owner else n for owner in owners for n in FIELDS if getattr(FIELDS[n], where)]
+    return {name: arrays[name] for name in names if name in arrays}
 
 
 def is_text(name: str) -> bool:
     """Whether an array holds words."""
-    return name in FIELDS and np.dtype(FIELDS[name].dtype).kind in "UO"
+    field = field_of(name)
+    return field is not None and np.dtype(field.dtype).kind in "UO"
 
 
 def blank_like(name: str, array: np.ndarray, rows: int) -> np.ndarray:
     """An array for so many rows, none of them known yet; the shape of a row is that of `array`."""
-    field = FIELDS.get(name)
+    field = field_of(name)
     dtype = field.dtype if field and field.dtype is np.float32 else array.dtype
     usual: Any = np.nan if array.dtype.kind == "f" else "" if array.dtype.kind in "UO" else 0
     return np.full((rows, *array.shape[1:]), field.fill if field else usual, dtype=dtype)
@@ -146,7 +163,7 @@ def _without_seconds(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name != "seconds"}
 
 
-#: the fields of an Explanation beside its arrays, categories and link to the explainer
+#: the fields of an Explanation beside its arrays, its categories, its other attributions and the link to its explainer
 FACTS = (
     Fact("feature_names", list, list, tuple),
     Fact("output_names", list, list, tuple),

@@ -81,6 +81,8 @@ def summary_words(explanation: Explanation) -> str:
         f"Explanation of {rows} rows x {features} features, {what} "
         f"on the {explanation.scale} scale, attribution {explanation.attribution!r}"
     ]
+    if explanation.others:
+        lines[0] += f", with {', '.join(map(repr, explanation.others))}"
     if explanation.settings.get("question"):
         lines.append(f"  question     {explanation.settings['question']}")
     if explanation.engine:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.explanation.fields import CATEGORY
 from texplainer.files.results import fit_width
 
 IDENTICAL, WITHIN, DIFFERENT = "identical", "within tolerance", "different"
@@ -30,13 +31,19 @@ class RowComparison:
                 equal = close = np.zeros(rows, bool)
             else:
                 new = fit_width(again[name], saved[name].shape[1:])
-                equal, close = compare_arrays(name, saved[name], new, again.get("error"), tolerance)
+                equal, close = compare_arrays(name, saved[name], new, again.get(_error_of(name)), tolerance)
             if not close.all():
                 self.differing[name] = int((~close).sum())
             same, near = same & equal, near & close
         self.stability_labels = np.where(same, IDENTICAL, np.where(near, WITHIN, DIFFERENT)).astype("<U16")
         if "values" in saved and saved["values"].shape == again["values"].shape:
             self.gaps = _gap(saved["values"], again["values"]).reshape(rows, -1).max(axis=1, initial=0.0)
+
+
+def _error_of(name: str) -> str:
+    """The bounds that belong to some values: "shapley/error" to "shapley/values"."""
+    owner = name.rpartition("/")[0]
+    return f"{owner}/error" if owner else "error"
 
 
 def compare_arrays(
@@ -52,11 +59,12 @@ def compare_arrays(
     equal = _by_row((old == new) | (np.isnan(old) & np.isnan(new)))
     if name == "data":
         return equal, equal
-    if name == "error":
+    kind = "" if name.startswith(CATEGORY) else name.rpartition("/")[2]
+    if kind == "error":
         return equal, _by_row(_same_size(old, new))
     size = np.abs(np.where(np.isfinite(new), new, 0.0)).reshape(len(new), -1).max(axis=1, initial=0.0)
     allowed = tolerance * size.reshape(-1, *[1] * (new.ndim - 1))
-    if name == "values" and error is not None and error.shape == new.shape:
+    if kind == "values" and error is not None and error.shape == new.shape:
         allowed = allowed + np.nan_to_num(error, nan=0.0, posinf=0.0)
     return equal, _by_row(_gap(old, new) <= allowed)
 

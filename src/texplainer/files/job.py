@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
@@ -90,13 +90,6 @@ def prepare_job(
         "configuration": {**options, "columns": list(columns), **_warn_unsupported(dialect)},
     }
     return ExplainJob(explainer, table, columns, rows, facts)
-
-
-def with_attribution(job: ExplainJob, attribution: str) -> ExplainJob:
-    """The same job in another attribution; its record says how to repeat just that."""
-    explainer = TExplainer(**{**job.explainer.arguments, "attribution": attribution})
-    configuration = {**job.facts["configuration"], "attribution": attribution}
-    return replace(job, explainer=explainer, facts={**job.facts, "configuration": configuration})
 
 
 def _warn_unsupported(dialect: Dialect | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.fields import CATEGORY, FACTS, held
+from texplainer.explanation.fields import CATEGORY, FACTS, held, is_shared
 from texplainer.explanation.parts import CategoryEffects
 from texplainer.files import audit
 from texplainer.files.formats import FORMATS, ResultFormat
@@ -98,6 +98,7 @@ HEADER: dict[str, type | tuple[type, ...]] = {
     "base_values": (list, type(None)),
     "categories": dict,
     "frequencies": dict,
+    "others": dict,
     "record": dict,
     "layout": (list, dict),
     "sha256": str,
@@ -120,6 +121,8 @@ def check_header(path: Path, header: Any) -> None:
     wrong = [name for name, kind in HEADER.items() if not isinstance(header.get(name, ...), kind)]
     record = header.get("record")
     wrong += [name for name in RECORD if isinstance(record, dict) and not isinstance(record.get(name), dict)]
+    others = header.get("others")
+    wrong += [] if _well_formed(others) else ["others"]
     for names in ("feature_names", "output_names", "dropped", "units"):
         words = header.get(names)
         wrong += [names] if isinstance(words, list) and not all(isinstance(w, str) for w in words) else []
@@ -127,6 +130,17 @@ def check_header(path: Path, header: Any) -> None:
         raise InputError(
             f"the header of {path} is malformed: {', '.join(wrong)} is missing or of another kind."
         )
+
+
+def _well_formed(others: Any) -> bool:
+    """Whether the header's entries of other attributions are facts of the right kind."""
+    kinds = {fact.name: fact.kind for fact in FACTS}
+    return isinstance(others, dict) and all(
+        isinstance(own, dict)
+        and isinstance(own.get("settings"), dict)
+        and all(name in kinds and isinstance(value, kinds[name]) for name, value in own.items())
+        for own in others.values()
+    )
 
 
 def altered(header: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
@@ -139,7 +153,8 @@ def altered(header: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
 
 def restore(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Explanation:
     """An Explanation from its header and arrays."""
-    arrays = dict(arrays)
+    own = {name: _prefixed(arrays, name) for name in header["others"]}
+    arrays = {name: array for name, array in arrays.items() if name.partition("/")[0] not in own}
     categories = {
         name: CategoryEffects(
             tuple(levels), arrays.pop(CATEGORY + name), np.array(header["frequencies"][name], dtype=float)
@@ -152,7 +167,25 @@ def restore(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Expl
     if "gradient" not in arrays:  # a short format
         arrays["gradient"] = np.full(arrays["values"].shape, np.nan)
     facts = {fact.name: fact.read(header[fact.name]) for fact in FACTS}
-    return Explanation(arrays, categories=categories, **facts)
+    found = Explanation(arrays, categories=categories, **facts)
+    for name, further in own.items():
+        settings = {**header["others"][name]["settings"], **_known_inputs(header["settings"])}
+        one = {**header, **header["others"][name], "settings": settings, "others": {}, "categories": {}}
+        found = found.with_other(restore(one, {**{n: arrays[n] for n in arrays if is_shared(n)}, **further}))
+    return found
+
+
+def _prefixed(arrays: Mapping[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
+    """The arrays of another attribution, under their own names."""
+    found = {n.removeprefix(f"{owner}/"): a for n, a in arrays.items() if n.startswith(f"{owner}/")}
+    if "values" not in found:
+        raise InputError(f"the result has no array '{owner}/values', which its header names; it is damaged.")
+    return found
+
+
+def _known_inputs(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The fingerprints of model and background, which are those of every attribution."""
+    return {name: value for name, value in settings.items() if name == "fingerprints"}
 
 
 def result_format(path: Path) -> ResultFormat:
@@ -245,7 +278,7 @@ PARTS = ("model", "data", "background")
 
 def rows_of(piece: Explanation, short: bool = False) -> dict[str, np.ndarray]:
     """The arrays of an explanation that are saved by row, or those of the formats for people."""
-    arrays = dict(piece.arrays)
+    arrays = piece.every_array()
     if arrays["base_values"].ndim == 1:  # the same for all rows: in the header
         del arrays["base_values"]
     if "index" in arrays:
@@ -264,11 +297,23 @@ def _plain_labels(labels: np.ndarray) -> np.ndarray:
 def describe(piece: Explanation, arrays: Container[str]) -> dict[str, Any]:
     """What the header says of an explanation apart from its rows; `arrays` are saved by row."""
     return {
-        **{fact.name: fact.write(getattr(piece, fact.name)) for fact in FACTS},
+        **_facts(piece),
+        "others": {name: _differing(_facts(other), _facts(piece)) for name, other in piece.others.items()},
         "base_values": piece.arrays["base_values"].tolist() if "base_values" not in arrays else None,
         "categories": {name: list(c.levels) for name, c in piece.categories.items()},
         "frequencies": {name: c.frequencies.tolist() for name, c in piece.categories.items()},
     }
+
+
+def _facts(piece: Explanation) -> dict[str, Any]:
+    return {fact.name: fact.write(getattr(piece, fact.name)) for fact in FACTS}
+
+
+def _differing(facts: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What another attribution does not have in common with the first; the inputs are the same."""
+    own = {name: value for name, value in facts.items() if value != known[name]}
+    settings = {name: value for name, value in facts["settings"].items() if name != "fingerprints"}
+    return {**own, "settings": settings}
 
 
 def fingerprints(piece: Explanation, hashes: Mapping[str, str]) -> dict[str, dict[str, str]]:
