@@ -12,8 +12,7 @@ from texplainer.attributions.stability import MOVES, SHIFT, directions
 from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.diagnostics import PROBE, UNSTABLE
 
-RNG = np.random.default_rng(4)
-X = RNG.normal(size=(300, 3))
+X = np.random.default_rng(4).normal(size=(300, 3))
 
 
 def explained(function, row, **options):

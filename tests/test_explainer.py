@@ -18,9 +18,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import texplainer as tx
 from texplainer.errors import BackgroundWarning, InputError, ModelError, UndefinedRowsWarning
 
-RNG = np.random.default_rng(0)
-BACKGROUND = RNG.uniform(size=(200, 4))
-ROWS = RNG.uniform(0.1, 0.9, size=(30, 4))
+BACKGROUND = np.random.default_rng(0).uniform(size=(200, 4))
+ROWS = np.random.default_rng([0, 2]).uniform(0.1, 0.9, size=(30, 4))
 PLAIN = {"engine": "finite-difference", "smoothing": 0, "attribution": "gradient"}
 
 

@@ -70,8 +70,20 @@ def test_there_is_one_style_of_imports():
     assert house.other_styles() == []
 
 
-def test_no_two_modules_need_each_other_to_load():
+def test_no_modules_import_each_other_in_a_circle():
     assert house.import_cycles() == []
+
+
+def test_a_circle_of_any_length_is_found(tmp_path):
+    """Also one that is closed by an import inside a function."""
+    texts = {
+        "errors": "from texplainer.types import Array",
+        "types": "from texplainer.support import Name",
+        "support": "def late():\n    from texplainer.errors import InputError",
+    }
+    for name, text in {"__init__": "", **texts}.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    assert house.import_cycles(tmp_path) == ["errors · support · types"]
 
 
 def test_importing_texplainer_imports_nothing_heavy():

@@ -28,14 +28,15 @@ from sklearn.svm import SVR
 from texplainer import TExplainer
 from texplainer.attributions.table import ATTRIBUTIONS
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
+X = np.random.default_rng(0).normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
 TARGET = np.tanh(X[:, 0]) * X[:, 1] + 0.5 * X[:, 2]
 CLASSES = np.digitize(TARGET, np.quantile(TARGET, [0.3, 0.7]))
 GAPS = X.copy()
 GAPS[::7, 1] = np.nan
 TABLE = pd.DataFrame(GAPS[:, :4], columns=list("abcd"))
-TABLE["kind"] = pd.Categorical(np.array(["red", "green", "blue"])[RNG.integers(0, 3, len(TABLE))])
+TABLE["kind"] = pd.Categorical(
+    np.array(["red", "green", "blue"])[np.random.default_rng([0, 2]).integers(0, 3, len(TABLE))]
+)
 COLOURED = TARGET + (TABLE["kind"] == "red").to_numpy()
 COLOURED_CLASSES = np.digitize(COLOURED, np.quantile(COLOURED, [0.3, 0.7]))
 NET: dict[str, Any] = {"hidden_layer_sizes": (16,), "solver": "lbfgs", "max_iter": 150, "random_state": 0}

@@ -10,8 +10,7 @@ from texplainer import Explanation, TExplainer
 from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.errors import InputError
 
-RNG = np.random.default_rng(3)
-X = RNG.normal(size=(200, 4))
+X = np.random.default_rng(3).normal(size=(200, 4))
 NETWORK = MLPClassifier((8,), solver="lbfgs", max_iter=200, random_state=0, alpha=0.5).fit(
     X, X[:, 0] * X[:, 1] > 0
 )

@@ -5,8 +5,7 @@ import numpy as np
 from texplainer import TExplainer
 from texplainer.attributions.references import QUANTILES, references_of
 
-RNG = np.random.default_rng(5)
-X = RNG.normal(size=(150, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 1.0, 5.0, 0.0]
+X = np.random.default_rng(5).normal(size=(150, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 1.0, 5.0, 0.0]
 ROWS = X[:6]
 
 

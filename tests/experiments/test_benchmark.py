@@ -118,7 +118,8 @@ def test_workers_do_not_outlive_a_killed_driver(cache: Path, tmp_path: Path) -> 
     while len(workers) < 2 and time.monotonic() < deadline:
         workers = [child for child in driver.children() if "spawn_main" in " ".join(child.cmdline())]
         time.sleep(0.05)
-    time.sleep(3)  # let them come to work
+    while any(worker.cpu_times().user < 1.0 for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)  # until they are at work
     process.kill()
     process.wait(timeout=60)
     _, alive = psutil.wait_procs(workers, timeout=20)

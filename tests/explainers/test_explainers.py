@@ -19,8 +19,7 @@ pytest.importorskip("lime")
 torch = pytest.importorskip("torch")
 pytest.importorskip("captum")
 
-RNG = np.random.default_rng(0)
-X = RNG.random((300, 4))
+X = np.random.default_rng(0).random((300, 4))
 Y = (X @ [2.0, -1.0, 0.5, 0.0] + X[:, 0] * X[:, 1] > 0.6).astype(int)
 UNSEEDED = tuple(name for name in EXPLAINERS if "unseeded" in name or name.endswith("_default"))
 FAST = {name: {"samples": 200} for name in EXPLAINERS if name.startswith("lime")}

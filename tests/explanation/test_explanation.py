@@ -12,18 +12,16 @@ from texplainer.errors import InputError
 from texplainer.explanation.explanation import CategoryEffects
 from texplainer.explanation.row import number, signed
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.fixture
 def explanation() -> tx.Explanation:
     rows, features, outputs = 6, 3, 2
     return tx.Explanation.build(
-        RNG.normal(size=(rows, features, outputs)),
-        data=RNG.normal(size=(rows, features)),
+        np.random.default_rng(0).normal(size=(rows, features, outputs)),
+        data=np.random.default_rng([0, 2]).normal(size=(rows, features)),
         base_values=[0.1, 0.9],
-        predictions=RNG.normal(size=(rows, outputs)),
-        gradient=RNG.normal(size=(rows, features, outputs)),
+        predictions=np.random.default_rng([0, 3]).normal(size=(rows, outputs)),
+        gradient=np.random.default_rng([0, 4]).normal(size=(rows, features, outputs)),
         feature_names=["age", "income", "job"],
         output_names=["bad", "good"],
         diagnostics={
@@ -32,11 +30,15 @@ def explanation() -> tx.Explanation:
             "evaluations": np.full(rows, 13),
             "stability": np.array(["stable"] * 5 + ["unstable"]),
             "reason": np.array([""] * 5 + ["kink in 'age'"], dtype=object),
-            "trace_h": RNG.normal(size=(rows, 7)),
+            "trace_h": np.random.default_rng([0, 5]).normal(size=(rows, 7)),
         },
         engine="finite-difference",
         categories={
-            "job": CategoryEffects(("a", "b"), RNG.normal(size=(rows, 2, outputs)), np.array([0.3, 0.7]))
+            "job": CategoryEffects(
+                ("a", "b"),
+                np.random.default_rng([0, 6]).normal(size=(rows, 2, outputs)),
+                np.array([0.3, 0.7]),
+            )
         },
     )
 
@@ -85,7 +87,7 @@ def test_frozen(explanation):
 
 
 def test_surrogate_is_the_linear_model(explanation):
-    dx = RNG.normal(size=3)
+    dx = np.random.default_rng([0, 7]).normal(size=3)
     expected = explanation.predictions + np.einsum("f,rfo->ro", dx, explanation.gradient)
     np.testing.assert_allclose(explanation.surrogate(dx), expected)
     np.testing.assert_allclose(explanation[2, :, "good"].surrogate(dx), expected[2, 1])
@@ -167,7 +169,7 @@ def test_shaps_own_plots_draw_it(plot):
     shap = pytest.importorskip("shap")
     import matplotlib.pyplot as plt
 
-    many = tx.Explanation.build(RNG.normal(size=(40, 3)), data=RNG.normal(size=(40, 3)), base_values=0.2,
+    many = tx.Explanation.build(np.random.default_rng([0, 8]).normal(size=(40, 3)), data=np.random.default_rng([0, 9]).normal(size=(40, 3)), base_values=0.2,
                                 feature_names=["a", "b", "c"], attribution="shapley")  # fmt: skip
     drawn = many.to_shap()
     picked = {"waterfall": drawn[0], "scatter": drawn[:, "a"]}.get(plot, drawn)

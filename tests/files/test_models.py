@@ -6,7 +6,6 @@ import io
 import json
 import pickle
 import re
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -285,10 +284,8 @@ def test_a_tree_that_runs_in_a_circle_is_refused_before_anybody_walks_it(
     path = tmp_path / name
     path.write_bytes(re.sub(old, new, whole, count=1))
     assert path.read_bytes() != whole
-    began = time.monotonic()
-    with pytest.raises(InputError, match="in a circle; it is damaged"):
+    with pytest.raises(InputError, match="in a circle; it is damaged"):  # a trial that hangs ends otherwise
         models.load_model(path)
-    assert time.monotonic() - began < trial.TRIAL_SECONDS["fresh"] / 4
 
 
 @pytest.mark.parametrize(
@@ -501,13 +498,15 @@ def test_a_forged_histogram_tree_is_refused(tmp_path: Path) -> None:
         skops_files.check_trees(tmp_path, model)
 
 
-def test_a_booster_is_loaded_where_its_library_has_threads_already(tmp_path):
+def test_a_booster_is_loaded_where_its_library_has_threads_already(tmp_path, monkeypatch):
     """A forked child must not wait for threads of OpenMP's that only its parent has."""
     xgb = pytest.importorskip("xgboost")
     X = np.random.default_rng(0).normal(size=(3000, 5))
     model = xgb.XGBClassifier(n_estimators=30, n_jobs=2).fit(X, X[:, 0] > 0)
     model.predict(X)
     model.save_model(tmp_path / "m.ubj")
-    began = time.perf_counter()
-    models.load_model(tmp_path / "m.ubj")
-    assert time.perf_counter() - began < 4.0
+    if trial._may_fork():  # a forked child that hangs is followed by a fresh one
+        monkeypatch.setattr(trial, "_fresh", lambda *_: pytest.fail("the forked child did not end"))
+    loaded = models.load_model(tmp_path / "m.ubj")
+    loaded = getattr(loaded, "model", loaded)
+    assert type(loaded).__module__.startswith("xgboost")

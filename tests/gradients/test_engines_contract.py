@@ -21,8 +21,7 @@ from texplainer.gradients.engine import Settings
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 
-RNG = np.random.default_rng(2)
-X = RNG.normal(size=(150, 4)) * [1.0, 5.0, 0.1, 1.0]
+X = np.random.default_rng(2).normal(size=(150, 4)) * [1.0, 5.0, 0.1, 1.0]
 Z = X / [1.0, 5.0, 0.1, 1.0]
 THREE = np.digitize(Z[:, 0] + Z[:, 1] * Z[:, 2], [-0.7, 0.7])
 NET = {"hidden_layer_sizes": (12,), "activation": "tanh", "solver": "lbfgs", "alpha": 0.1, "tol": 1e-3}

@@ -6,8 +6,7 @@ from sklearn.neural_network import MLPRegressor
 
 from texplainer import TExplainer
 
-RNG = np.random.default_rng(3)
-X = RNG.normal(size=(120, 3))
+X = np.random.default_rng(3).normal(size=(120, 3))
 NET = MLPRegressor(hidden_layer_sizes=(6,), activation="tanh", solver="lbfgs", tol=1e-2, random_state=0).fit(
     X, X[:, 0] ** 2
 )
@@ -23,7 +22,7 @@ def test_an_averaged_engine_keeps_its_point_gradient():
 
 
 def test_the_point_gradient_of_a_folded_table_has_the_users_columns():
-    codes = RNG.integers(0, 3, len(X))
+    codes = np.random.default_rng([3, 2]).integers(0, 3, len(X))
     wide = np.column_stack([X, np.eye(3)[codes]])
     fitted = LogisticRegression().fit(wide, X[:, 0] + (codes == 1) > 0)
     explainer = TExplainer(fitted, wide, categorical={"kind": [3, 4, 5]}, smoothing=0.3)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-RANDOM = np.random.default_rng(0)
-X = RANDOM.normal(size=(160, 5))  # the last column is constant while models are fitted (`blind`)
+X = np.random.default_rng(0).normal(
+    size=(160, 5)
+)  # the last column is constant while models are fitted (`blind`)
 SCORE = 1.5 * X[:, 0] + np.sin(X[:, 1]) + 0.5 * X[:, 2] * X[:, 3]
 THREE = np.digitize(SCORE, np.quantile(SCORE, [0.35, 0.7]))
 TWO = (SCORE > 0).astype(int)

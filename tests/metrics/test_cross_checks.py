@@ -10,10 +10,11 @@ from texplainer.metrics.scores import complexity, faithfulness, stability
 torch = pytest.importorskip("torch")
 
 ROWS, NEIGHBOURS, FEATURES = 4, 6, 5
-RNG = np.random.default_rng(0)
 # Quantus rounds rows to single precision: multiples of 2**-16 survive it.
-X = np.round(RNG.normal(size=(ROWS, FEATURES)) * 2**16) / 2**16
-OFFSETS = np.round(0.05 * RNG.normal(size=(NEIGHBOURS, ROWS, FEATURES)) * 2**16) / 2**16
+X = np.round(np.random.default_rng(0).normal(size=(ROWS, FEATURES)) * 2**16) / 2**16
+OFFSETS = (
+    np.round(0.05 * np.random.default_rng([0, 2]).normal(size=(NEIGHBOURS, ROWS, FEATURES)) * 2**16) / 2**16
+)
 NEAR = np.swapaxes(X + OFFSETS, 0, 1)
 VALID = np.ones((ROWS, NEIGHBOURS), bool)
 

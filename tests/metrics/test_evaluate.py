@@ -14,8 +14,7 @@ from texplainer.errors import InputError
 from texplainer.metrics import METRICS, comparison
 from texplainer.metrics.table import choose_metrics
 
-RNG = np.random.default_rng(0)
-X = RNG.random((300, 5))
+X = np.random.default_rng(0).random((300, 5))
 Y = (X @ [2.0, -1.5, 1.0, 0.0, 0.0] + X[:, 0] * X[:, 1] > 0.9).astype(int)
 ROWS = X[:12]
 QUICK = {"neighbours": 3, "runs": 3}

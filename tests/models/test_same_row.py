@@ -17,10 +17,9 @@ from sklearn.svm import SVC
 import texplainer as tx
 from texplainer.attributions.table import ATTRIBUTIONS
 
-random = np.random.default_rng(0)
-X = random.normal(size=(200, 6))
+X = np.random.default_rng(0).normal(size=(200, 6))
 y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
-W, V = random.normal(size=(6, 30)), random.normal(size=30)
+W, V = np.random.default_rng([0, 2]).normal(size=(6, 30)), np.random.default_rng([0, 3]).normal(size=30)
 ROWS = X[:21]
 
 

@@ -189,6 +189,7 @@ def test_shap_draws_our_explanations(draw):
     try:
         getattr(shap.plots, draw)(one, show=False)
         plt.gcf().canvas.draw()
+        assert any(ax.has_data() for ax in plt.gcf().axes)
     finally:
         plt.close("all")
 

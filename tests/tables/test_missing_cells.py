@@ -13,12 +13,11 @@ import texplainer as tx
 from texplainer.errors import InputError, LazyTableWarning, UndefinedRowsWarning
 from texplainer.files.formats import FORMATS
 
-RANDOM = np.random.default_rng(0)
 ROWS = 90
-A = RANDOM.normal(size=ROWS)
-GAPS = RANDOM.random(ROWS) < 0.2
+A = np.random.default_rng(0).normal(size=ROWS)
+GAPS = np.random.default_rng([0, 2]).random(ROWS) < 0.2
 GAPS[0] = True
-COLOUR = np.array(["red", "blue", "grey"], dtype=object)[RANDOM.integers(0, 3, ROWS)]
+COLOUR = np.array(["red", "blue", "grey"], dtype=object)[np.random.default_rng([0, 3]).integers(0, 3, ROWS)]
 WITH_GAPS = [None if gap else c for gap, c in zip(GAPS, COLOUR, strict=True)]
 TARGET = (A + (COLOUR == "red") > 0).astype(int)
 

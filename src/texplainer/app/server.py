@@ -116,10 +116,10 @@ def answer_page(html: str) -> Response:
 def explorer_page() -> str:
     """The explorer's HTML: its own files, and the report's charts and tables."""
     own = ("sections.js",)
-    scripts = [*(report.asset(n) for n in (*SCRIPTS, *own)), report.asset("app.js", "texplainer.app")]
+    scripts = [*(report.asset(n) for n in (*SCRIPTS, *own)), report.asset("app.js", str(__package__))]
     return report.fill_places(
-        report.asset("index.html", "texplainer.app"),
-        style=report.asset("style.css") + report.asset("app.css", "texplainer.app"),
+        report.asset("index.html", str(__package__)),
+        style=report.asset("style.css") + report.asset("app.css", str(__package__)),
         script="\n".join(scripts),
     )
 

@@ -27,7 +27,7 @@ ENGINES = {
     "closed-form": "closed_form.engine",
     "autodiff": "autodiff",
     "tree": "trees.engine",
-    "finite-difference": "finite_difference.stencil",
+    "finite-difference": "finite_difference",
 }
 
 

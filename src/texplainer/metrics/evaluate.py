@@ -7,21 +7,21 @@ changes no other's scores, because nothing random is drawn from a common stream.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from texplainer.errors import InputError, Unsupported
+from texplainer.errors import InputError
 from texplainer.metrics.controls import CONTROLS
-from texplainer.metrics.evaluation import Evaluation, ScoreColumn
+from texplainer.metrics.evaluation import Evaluation
 from texplainer.metrics.evidence.common import CommonEvidence, EvaluationSettings
 from texplainer.metrics.evidence.explained import ExplainerEvidence
 from texplainer.metrics.evidence.masks import MASKS
 from texplainer.metrics.evidence.neighbourhood import FLIP, SIGMA
 from texplainer.metrics.evidence.setup import gather
+from texplainer.metrics.image_evaluation import evaluate_images
+from texplainer.metrics.measuring import collapsed, gather_scores, measure_all
 from texplainer.metrics.table import Metric, choose_metrics
 from texplainer.support.arguments import EVALUATION_CHECKS, check_arguments
 from texplainer.support.progress import track
@@ -81,7 +81,7 @@ def evaluate(
     )
     if any(hasattr(explain, "scenes") for explain in named.values()):
         of_tables = {"groups": groups, "model": model, "background": background, "output": output}
-        return _of_images(named, X, metrics, settings, truth, controls, progress, of_tables)
+        return evaluate_images(named, X, metrics, settings, truth, controls, progress, of_tables)
     chosen = choose_metrics(metrics)
     common = gather(named, X, settings, model, background, output, groups, max_distance, truth)
     if common.truth is None:
@@ -107,119 +107,12 @@ def _scored(
     return gather_scores(common, subjects, chosen, parts, notes, time.perf_counter() - began)
 
 
-def _of_images(named: Mapping[str, Callable[[Any], Any]], images: Any, *asked: Any) -> Evaluation:
-    """The same for explainers of images, whose file needs this one."""
-    from texplainer.metrics.image_evaluation import evaluate_images
-
-    return evaluate_images(named, images, *asked)
-
-
 def _check_names(mask: str, controls: Sequence[str]) -> None:
     if mask not in MASKS:
         raise InputError(f"mask={mask!r} is unknown; expected one of {', '.join(MASKS)}.")
     unknown = [name for name in controls if name not in CONTROLS]
     if unknown:
         raise InputError(f"unknown controls {unknown}; expected some of {', '.join(CONTROLS)}.")
-
-
-def measure_all(
-    own: ExplainerEvidence,
-    chosen: Mapping[str, Metric],
-    parts: dict[tuple[str, str], Array],
-    notes: dict[str, str],
-) -> None:
-    """All metrics of one explainer; whatever it raises costs its own cells."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a row that is undefined shows as a gap; no need to say it thrice
-        try:
-            own.warm_up()
-            own.values  # noqa: B018
-        except Exception as error:
-            what = "skipped" if isinstance(error, Unsupported) else f"failed with {type(error).__name__}"
-            notes[own.name] = f"{what}: {error}"
-            return
-        if own.broken.any():
-            rows = f"{int(own.broken.sum())} of {len(own.broken)} rows"
-            notes[own.name] = f"returned NaN or infinite values for {rows}, which have no scores."
-        for name, metric in chosen.items():
-            try:
-                found = metric.measure(own)
-            except Exception as error:
-                notes[f"{own.name}: {metric.label}"] = str(error) or type(error).__name__
-                continue
-            for part, scores in (found if isinstance(found, dict) else {"": found}).items():
-                parts[own.name, f"{name}/{part}"] = np.where(own.broken, np.nan, scores)
-
-
-def collapsed(notes: dict[str, str], subjects: int) -> dict[str, str]:
-    """Say once what is said of a metric for every explainer: it is the model's or the data's doing."""
-    whose = {who: who.rpartition(": ")[2] for who in notes if ": " in who}
-    common = {}
-    for metric in dict.fromkeys(whose.values()):
-        said = [notes[who] for who, which in whose.items() if which == metric]
-        if len(said) > 1 and len(set(said)) == 1 and len(said) >= subjects - len(notes.keys() - whose.keys()):
-            common[metric] = said[0]
-    return {who: why for who, why in notes.items() if whose.get(who) not in common} | common
-
-
-def gather_scores(
-    common: CommonEvidence,
-    subjects: list[ExplainerEvidence],
-    chosen: Mapping[str, Metric],
-    parts: Mapping[tuple[str, str], Array],
-    notes: dict[str, str],
-    total: float,
-) -> Evaluation:
-    """Put all scores into one Evaluation."""
-    columns = []
-    for name, metric in chosen.items():
-        found = dict.fromkeys(key[1].partition("/")[2] for key in parts if key[1].partition("/")[0] == name)
-        for part in found or [""]:
-            better = "low" if part in metric.lower_parts else metric.better
-            columns.append(ScoreColumn(name, part, metric.label, better, metric.family))
-    rows, features = len(common.rows), len(common.features.names)
-    scores = np.full((len(subjects), len(columns), rows), np.nan)
-    values = np.full((len(subjects), rows, features), np.nan)
-    for i, own in enumerate(subjects):
-        for j, column in enumerate(columns):
-            scores[i, j] = parts.get((own.name, f"{column.metric}/{column.part}"), np.nan)
-        if "values" in vars(own):
-            values[i] = np.where(own.broken[:, None], np.nan, own.values)
-    clock = common.clock
-    drawn = "hood" in vars(common)
-    return Evaluation(
-        tuple(own.name for own in subjects),
-        tuple(columns),
-        scores,
-        values,
-        common.features.names,
-        tuple(own.name for own in subjects if own.control or getattr(own.explain, "control", False)),
-        notes,
-        common.hood.counts if drawn else np.full(rows, common.settings.neighbours),
-        np.array([own.seconds for own in subjects]),
-        np.array([own.cost for own in subjects]),
-        {
-            "explainers": clock.explain,
-            "model": clock.model,
-            "harness": total - clock.explain - clock.model,
-            "total": total,
-        },
-        _settings(common),
-    )
-
-
-def _settings(common: CommonEvidence) -> dict[str, Any]:
-    asked = {**asdict(common.settings), "k": list(common.settings.k)}
-    if not np.isfinite(common.settings.max_distance):
-        asked["max_distance"] = None
-    main = common.main
-    return {
-        **asked,
-        "rows": len(common.rows),
-        "model": type(common.model).__name__,
-        "output": main.all_names[common.output],
-        "scale": main.scale,
-    }
 
 
 def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:

@@ -15,11 +15,11 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.metrics.controls import CONTROLS
-from texplainer.metrics.evaluate import collapsed, gather_scores, measure_all
 from texplainer.metrics.evaluation import Evaluation
 from texplainer.metrics.evidence.common import CommonEvidence, EvaluationSettings
 from texplainer.metrics.evidence.explained import ExplainerEvidence
 from texplainer.metrics.evidence.pictures import OfPixels, OfPresences, of_pixels, of_presences
+from texplainer.metrics.measuring import collapsed, gather_scores, measure_all
 from texplainer.metrics.table import Metric, choose_metrics
 from texplainer.support.progress import track
 from texplainer.types import Array

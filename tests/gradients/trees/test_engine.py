@@ -19,9 +19,8 @@ from texplainer.explainer import TExplainer
 from texplainer.gradients.engine import BANDWIDTH, Settings
 from texplainer.gradients.trees.model import bounds, read
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
-Y = X[:, 0] * 2 + np.sin(X[:, 1]) + X[:, 2] * X[:, 0] + RNG.normal(size=600) * 0.1
+X = np.random.default_rng(0).normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
+Y = X[:, 0] * 2 + np.sin(X[:, 1]) + X[:, 2] * X[:, 0] + np.random.default_rng([0, 2]).normal(size=600) * 0.1
 TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
 
 
@@ -82,7 +81,7 @@ def test_close_to_the_model_and_to_its_truth():
 def test_invariant_to_order_and_batch():
     engine = TExplainer(boosted(THREE), X, output="all").engine
     whole = engine.gradient(X[:300])
-    shuffled = RNG.permutation(300)
+    shuffled = np.random.default_rng([0, 3]).permutation(300)
     again = engine.gradient(X[shuffled])
     parts = [engine.gradient(X[i : min(i + 7, 300)]) for i in range(0, 300, 7)]
     np.testing.assert_array_equal(again.values, whole.values[shuffled])
@@ -126,7 +125,7 @@ def test_a_single_leaf_has_no_slope():
 
 
 def test_missing_cells_do_not_react():
-    holes = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    holes = np.where(np.random.default_rng([0, 5]).random(X.shape) < 0.1, np.nan, X)
     model = lgb.LGBMClassifier(n_estimators=20, verbose=-1).fit(holes, TWO)
     engine = TExplainer(model, holes, attribution="gradient").engine
     assert engine.name == "tree"
@@ -227,7 +226,13 @@ def test_the_stated_change_is_near_the_measured_one(kind):
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_categories_of_a_frame_stay_whole(library):
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": pd.Categorical(RNG.choice(list("zyxw"), len(X)))})
+    frame = pd.DataFrame(
+        {
+            "a": X[:, 0],
+            "b": X[:, 1],
+            "c": pd.Categorical(np.random.default_rng([0, 8]).choice(list("zyxw"), len(X))),
+        }
+    )
     y = (frame["c"].isin(["x", "z"]) ^ (frame["a"] > 0)).astype(int)
     if library == "xgboost":
         model = xgb.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(

@@ -13,7 +13,7 @@ xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
 
 from oracles_trees import smoothed, trees_of
-from tree_shelf import GBR, MODELS, REAL, RFR, RNG, TWO, X, awkward, sklearn
+from tree_shelf import GBR, MODELS, REAL, RFR, TWO, X, awkward, sklearn
 
 from texplainer.errors import Unsupported
 from texplainer.gradients.trees.readers.table import load
@@ -90,7 +90,7 @@ def learned_start():
 
 def catboost_categories():
     library = pytest.importorskip("catboost")
-    table = np.column_stack([X.astype(object), RNG.choice(["a", "b", "c"], len(X))])
+    table = np.column_stack([X.astype(object), np.random.default_rng(5).choice(["a", "b", "c"], len(X))])
     model = library.CatBoostClassifier(iterations=3, verbose=0, allow_writing_files=False, cat_features=[4])
     return model.fit(table, TWO)
 
