@@ -6,11 +6,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-oldest test-newest test-hostile test-clusters lint bench paper docs docs-serve package clean
+.PHONY: help demo test test-fast test-oldest test-newest test-hostile test-clusters lint bench paper docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
 	@echo "make test           run all tests"
+	@echo "make test-fast      the tests for daily work, under 90 seconds"
 	@echo "make test-oldest    the core tests with exactly the oldest versions that are declared"
 	@echo "make test-newest    the core tests with the newest of everything; NEWEST picks the interpreter"
 	@echo "make test-hostile   a seeded fuzz of files, arguments, forgeries and kills; writes docs/results/trust.md"
@@ -36,6 +37,13 @@ demo: .venv/demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster"
+
+FAST := tests/test_imports.py tests/test_suite.py tests/test_sizes.py tests/test_names.py tests/test_explainer.py \
+	tests/test_diagnostics.py tests/background tests/tables tests/explanation tests/support tests/attributions/test_table.py \
+	tests/attributions/test_variation.py tests/gradients/finite_difference tests/gradients/test_points.py \
+	tests/gradients/test_transformers.py tests/metrics/test_closed_forms.py tests/files/test_results.py tests/recipes
+test-fast: .venv/dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster and not browser" $(FAST)
 
 CORE := tests/test_explainer.py tests/support tests/explanation tests/tables tests/zoo
 OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.4.* narwhals==1.38.* click==8.1.* rich==13.* pandas==2.2.* \

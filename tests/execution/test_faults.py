@@ -15,6 +15,8 @@ from execution_subjects import records, results, same
 
 import texplainer as tx
 
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals and forked processes")
+
 ROWS = 24 * 512 - 300
 KILLS = 20
 

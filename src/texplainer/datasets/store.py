@@ -100,7 +100,7 @@ def fetch(source: Source, *, download: bool = True) -> Content:
             raise unavailable(source, "no public address of the plain file is known")
         download_to(path, source)
     data = path.read_bytes()
-    found, expected = hashlib.sha256(data).hexdigest(), side_file(path).read_text().strip()
+    found, expected = hashlib.sha256(data).hexdigest(), side_file(path).read_text(encoding="ascii").strip()
     if found != expected:
         raise ChecksumError(
             f"{path} has SHA-256 {found}, not {expected}: it is damaged; delete it and load again"

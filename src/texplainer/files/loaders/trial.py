@@ -11,6 +11,7 @@ interpreter is asked: not multiprocessing's, which runs the user's script a seco
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import multiprocessing
 import os
@@ -138,7 +139,8 @@ def _limit_memory(limit: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     limit += _own_data()
     limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    with contextlib.suppress(ValueError, OSError):  # macOS may refuse
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _own_data() -> int:

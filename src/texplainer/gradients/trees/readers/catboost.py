@@ -65,7 +65,7 @@ def load(model: Any) -> TreeEnsemble:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
     information = content["features_info"]
     others = sorted(set(information) - {"float_features"})
     if any(information[name] for name in others):
