@@ -87,7 +87,9 @@ def traced(run: Callable[[], Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--attribution", default="slope")
     parser.add_argument("--count", action="store_true", help="print the counts alone")
     options = parser.parse_args()

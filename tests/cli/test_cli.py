@@ -227,6 +227,7 @@ def execute(line: str) -> None:
         subprocess.run([program, *words[1:]], check=True, capture_output=True)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="an interrupt is sent as a signal")
 def test_serve_answers_until_it_is_interrupted(folder: Path) -> None:
     words = [COMMAND, "serve", "model.skops", "data.csv", "--no-browser"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:

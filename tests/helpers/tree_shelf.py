@@ -22,9 +22,15 @@ lgb = pytest.importorskip("lightgbm")
 
 from texplainer.gradients.trees.ensemble import LEAF
 
-X = np.random.default_rng(0).normal(size=(400, 4))
-HOLES = np.where(np.random.default_rng([0, 2]).random(X.shape) < 0.1, np.nan, X)
-CODES = np.column_stack([X[:, :3], np.random.default_rng([0, 3]).integers(0, 40, len(X))])
+
+def _tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    holes = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    return X, holes, np.column_stack([X[:, :3], rng.integers(0, 40, len(X))])
+
+
+X, HOLES, CODES = _tables()
 TWO = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
 THREE = np.digitize(X[:, 0] + X[:, 1] ** 2, [0.0, 1.0])
 REAL = X[:, 0] * 2 + np.sin(3 * X[:, 1])

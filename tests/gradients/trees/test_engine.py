@@ -19,8 +19,14 @@ from texplainer.explainer import TExplainer
 from texplainer.gradients.engine import BANDWIDTH, Settings
 from texplainer.gradients.trees.model import bounds, read
 
-X = np.random.default_rng(0).normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
-Y = X[:, 0] * 2 + np.sin(X[:, 1]) + X[:, 2] * X[:, 0] + np.random.default_rng([0, 2]).normal(size=600) * 0.1
+
+def _table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5)) * [1, 2, 0.5, 10, 1]
+    return X, X[:, 0] * 2 + np.sin(X[:, 1]) + X[:, 2] * X[:, 0] + rng.normal(size=600) * 0.1
+
+
+X, Y = _table()
 TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
 
 
