@@ -263,7 +263,7 @@ def page(results: dict[str, dict[str, Tally]], rows: int) -> str:
         "itself; 'as a function' it is given only `predict_proba`. Differences below 0.1% of a value are not "
         "counted as changes, because dice-ml rounds. texplainer's proposals keep a distance that moves by 5% of an SD "
         "do not undo where it can find one; dice-ml has no such demand. The size in SDs is what texplainer minimises; "
-        "dice-ml weighs distances by the MAD of each column, beside diversity. dice-ml asks for fewer evaluations.",
+        "the genetic search of dice-ml weighs distances by the MAD of each column. dice-ml asks for fewer evaluations.",
     ]
     for case in CASES:
         if case.name not in results:

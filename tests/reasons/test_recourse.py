@@ -162,6 +162,16 @@ def test_integer_columns_stay_integers():
     assert (found.rows["income"] == found.rows["income"].round()).all()
 
 
+def test_a_column_keeps_its_decimals_and_its_direction():
+    X = pd.DataFrame(np.random.default_rng(0).normal(100, 30, size=(300, 2)).round(1), columns=["a", "b"])
+    explainer = tx.TExplainer(lambda t: -((t["a"] - 100) ** 2) - 0.0 * t["b"], X)
+    row = pd.DataFrame({"a": [130.0], "b": [100.0]})
+    near = explainer.recourse(row, (">=", -101.7), actionable=["a"]).changes[0][0].after
+    assert near == round(near, 1)
+    assert 100 < near <= 100 + np.sqrt(101.7)
+    assert not explainer.recourse(row, (">=", -101.7), actionable=["a"], monotone={"a": "up"}).found
+
+
 def test_none_found_shows_the_nearest():
     X = np.random.default_rng(0).uniform(-1, 1, size=(100, 2))
     explainer = tx.TExplainer(lambda rows: rows[:, 0] + 0.1 * rows[:, 1], X)
