@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SHOWN = 10  # features of a row
 #: attribution -> the head of its column
 HEADS = {"shapley": "contribution", "slope": "slope per SD", "variation": "variation", "gradient": "gradient"}
+EXACT = 1e-3  # bounds below this share of the column's largest value are not shown
+FLAT = "flat"  # instead of a slope of 0 of a feature that the model uses
 CATEGORY_MARK = "*"  # beside the slope of a category: its effect against the other categories, not a slope
 
 
@@ -31,6 +33,12 @@ class RowColumn:
     values: np.ndarray  # (features,)
     bounds: np.ndarray  # (features,), NaN where unknown
     stability: str  # "stable, relative change 3%"
+
+    def negligible(self) -> np.ndarray:
+        """Values that are 0 up to their bounds and to a millionth of the largest."""
+        return np.abs(self.values) <= np.nan_to_num(self.bounds) + 1e-6 * np.nanmax(
+            np.abs(self.values), initial=0.0
+        )
 
     @property
     def head(self) -> str:
@@ -69,16 +77,29 @@ class RowTable:
         out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
         if self.category.any() and any(column.attribution == "slope" for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
+        if any(column.attribution == "slope" and self._flat(column).any() for column in self.columns):
+            out.append(
+                f"{FLAT}: no change within a quarter SD; other values of the feature change the prediction"
+            )
         return out + ([self.missing] if self.missing else [])
 
+    def _flat(self, slopes: RowColumn) -> np.ndarray:
+        """Features without a slope here whose contribution shows that the model reacts to their other values."""
+        shapley = next((column for column in self.columns if column.attribution == "shapley"), None)
+        if shapley is None:
+            return np.zeros(len(self.names), dtype=bool)
+        return slopes.negligible() & ~shapley.negligible()
+
     def _cell(self, column: RowColumn, feature: int) -> str:
-        bound = column.bounds[feature]
+        if column.attribution == "slope" and self._flat(column)[feature]:
+            return FLAT
+        bound, largest = column.bounds[feature], np.nanmax(np.abs(column.values), initial=0.0)
         value = (
             number(column.values[feature])
             if column.attribution == "variation"
             else signed(column.values[feature])
         )
-        words = value + (f" ± {number(bound, 1)}" if np.isfinite(bound) and bound > 0 else "")
+        words = value + (f" ± {number(bound, 1)}" if np.isfinite(bound) and bound > EXACT * largest else "")
         marked = self.category[feature] and column.attribution in ("slope", "gradient")
         return words + (CATEGORY_MARK if marked else "")
 
@@ -129,7 +150,7 @@ def _column(part: Explanation, o: int) -> RowColumn:
         words = str(arrays["stability"][0])
         words += f", relative change {change:.0%} for moves of 5% of an SD" if np.isfinite(change) else ""
         reason = str(arrays["reason"][0]) if "reason" in arrays else ""
-        words += f" ({reason})" if reason else ""
+        words += f" ({reason})" if reason and not reason.startswith("the values change") else ""
     return RowColumn(part.attribution, values, bounds, words)
 
 

@@ -21,6 +21,8 @@ from texplainer.reasons.columns import known_names, typical_values
 from texplainer.support.names import suggest
 from texplainer.tables import native
 
+PRINTED = 10  # rows that are printed
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -95,12 +97,16 @@ class Reasons:
         return pd.DataFrame({name: list(column) for name, column in zip(names, columns, strict=True)})
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), *(line for one in self.rows for line in self._row_lines(one))])
+        shown = [line for one in self.rows[:PRINTED] for line in self._row_lines(one)]
+        left = len(self.rows) - PRINTED
+        return "\n".join(
+            [self._title(), *shown, *([f"... {left} more rows; to_frame() has all"] if left > 0 else [])]
+        )
 
     def _repr_html_(self) -> str:
         head = ("rank", "reason", "value", "typical", "contribution")
         parts = [text.html_table(self._title(), (), ())]
-        for one in self.rows:
+        for one in self.rows[:PRINTED]:
             foot = [["", words, "", "", ""] for words in self._foot(one)]
             parts.append(text.html_table(self._heading(one), head, [*_cells(one), *foot]))
         return "".join(parts)
