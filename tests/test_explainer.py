@@ -134,7 +134,7 @@ def test_rows_with_bad_cells_are_undefined_and_the_others_explained():
     rows = ROWS[:4].copy()
     rows[1, 2], rows[3, 0] = np.nan, np.inf
     with pytest.warns(
-        UndefinedRowsWarning, match="2 of 4 rows are undefined; row 1: cell 'x2' is nan .* Impute"
+        UndefinedRowsWarning, match="2 of 4 rows are undefined; row 1: value 'x2' is nan .* Impute"
     ):
         explanation = tx.TExplainer(model, BACKGROUND, **PLAIN)(rows)
     assert explanation.diagnostics.stability.tolist() == ["stable", "undefined", "stable", "undefined"]
@@ -197,7 +197,7 @@ def test_poor_backgrounds_are_said_and_still_explained():
     constant = BACKGROUND.copy()
     constant[:, 1] = 3.0
     with pytest.warns(
-        BackgroundWarning, match=r"columns \['x1'\] are constant \(first value 3.0\).*local value is 0"
+        BackgroundWarning, match=r"columns \['x1'\] are constant \(first value 3.0\).*slope is 0"
     ):
         explanation = tx.TExplainer(smooth, constant, **PLAIN)(ROWS[:3])
     assert np.all(np.isfinite(explanation.values)) and np.all(
@@ -223,7 +223,7 @@ BAD_ARGUMENTS = {
     "step": ("small", "step='small' is unknown"),
     "attribution": ("magic", "attribution='magic' is unknown"),
     "bounds": ("tight", "bounds='tight' is unknown"),
-    "batch_rows": (0, "batch_rows=0 is no value for it; expected a whole number of at least 1"),
+    "batch_rows": (0, "batch_rows=0 is invalid; expected a whole number of at least 1"),
     "output": ("nine", "output='nine' is unknown"),
 }
 
@@ -241,7 +241,7 @@ def test_more_bad_arguments():
             tx.TExplainer(smooth, BACKGROUND, step=step)
     with pytest.raises(InputError, match="bounds of feature 2 are empty"):
         tx.TExplainer(smooth, BACKGROUND, bounds=([0, 0, 1, 0], [1, 1, 0, 1]))
-    with pytest.raises(InputError, match="is no pair"):
+    with pytest.raises(InputError, match="is not a pair"):
         tx.TExplainer(smooth, BACKGROUND, bounds=3)
     with pytest.raises(InputError, match="engine='tree' cannot explain this function"):
         tx.TExplainer(smooth, BACKGROUND, engine="tree")

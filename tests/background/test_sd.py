@@ -36,7 +36,7 @@ def test_a_column_that_never_varies_has_no_local_value_and_moves_nothing():
     def model(rows):
         return rows[:, 0] * (1 + rows[:, 2]) + 5 * rows[:, 2] + np.tanh(rows[:, 1])
 
-    with pytest.warns(BackgroundWarning, match="local value is 0"):
+    with pytest.warns(BackgroundWarning, match="slope is 0"):
         explainer = tx.TExplainer(model, X)
     rows = X[:5].copy()
     rows[:, 2] = 0.5

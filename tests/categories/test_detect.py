@@ -53,7 +53,7 @@ def test_named_one_hot_columns_are_found_and_shown_by_level():
 
 def test_unnamed_one_hot_columns_are_left_alone_with_a_word():
     array = one_hot_table().to_numpy(dtype=float)
-    with pytest.warns(BackgroundWarning, match=r"'x2..x4', 'x5..x7'.*have no names"):
+    with pytest.warns(BackgroundWarning, match=r"'x2..x4', 'x5..x7'.*does not have column names"):
         schema, _, _ = learn_with_categories(array, None, None, None)
     assert schema.names == tuple(f"x{j}" for j in range(8))
     schema, rows, _ = learn_with_categories(array, None, {"kind": [2, 3, 4]}, None)
@@ -260,7 +260,7 @@ BAD = {
     "an unknown member": ({"G": ["job", "jop"]}, "'jop' is not in the table"),
     "text as a number": ({"word": "numeric"}, "hold text or a category dtype, not numbers"),
     "a group named like a column": ({"age": ["job", "grade"]}, "'age' has the name of a column outside it"),
-    "a column in two groups": ({"G": ["job", "grade"], "H": ["grade"]}, "'grade' stands in two groups"),
+    "a column in two groups": ({"G": ["job", "grade"], "H": ["grade"]}, "'grade' is in two groups"),
 }
 
 

@@ -186,7 +186,7 @@ def test_local_is_the_coefficient_times_the_spread_of_a_binary_column():
     frame = pd.DataFrame({"x": random.normal(size=80), "flag": random.random(80) < 0.3})
     linear = LinearRegression().fit(frame, 3 * frame["x"] - 1.7 * frame["flag"])
     explainer = TExplainer(linear, frame, attribution="slope")
-    assert "flag (seen by its dtype)" in repr(explainer)
+    assert "flag (detected by dtype)" in repr(explainer)
     np.testing.assert_allclose(explainer(frame)[:, "flag"].values, -1.7 * frame["flag"].std(ddof=0))
 
 
@@ -278,7 +278,7 @@ def test_impossible_rows_are_refused_with_their_cells_and_a_remedy():
     wide = pd.get_dummies(table(), dtype=float)
     explainer = TExplainer(lambda t: np.asarray(t).sum(axis=1), wide)
     with pytest.raises(
-        InputError, match=r"row 0: the one-hot columns .*a combination the background does not hold"
+        InputError, match=r"row 0: the one-hot columns .*a combination that does not occur in the background"
     ):
         explainer(wide[:2].assign(colour_red=1.0, colour_blue=1.0))
 
@@ -327,7 +327,7 @@ def test_a_missing_level_the_model_refuses_leaves_the_other_rows_explained():
         LogisticRegression(),
     ).fit(frame, additive(frame) > 0)
     rows = table(3, seed=5).assign(colour=["red", None, "blue"])
-    with pytest.warns(UndefinedRowsWarning, match="'colour' is nan and the model does not take missing"):
+    with pytest.warns(UndefinedRowsWarning, match="'colour' is nan and the model does not accept missing"):
         explanation = TExplainer(model, frame)(rows)
     assert list(explanation.diagnostics.stability == "undefined") == [False, True, False]
     assert np.isfinite(explanation.values[[0, 2]]).all()

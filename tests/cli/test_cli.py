@@ -117,7 +117,7 @@ def test_a_missing_cell_is_told_by_its_row(tmp_path: Path, capfd: Any) -> None:
         run("explain", "model.skops", str(tmp_path / "gap.csv"), *background, "-o", str(tmp_path / "x.npz"))
         == 0
     )
-    assert "1 rows are undefined; row 7: cell 'debt' is nan" in capfd.readouterr().err
+    assert "1 rows are undefined; row 7: value 'debt' is nan" in capfd.readouterr().err
 
 
 def test_debug_shows_the_traceback(folder: Path) -> None:

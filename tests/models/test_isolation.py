@@ -116,7 +116,7 @@ def test_a_torch_module_that_works_in_place() -> None:
 
 def test_a_model_that_answers_differently_is_noticed_and_recorded() -> None:
     random = np.random.default_rng(0)
-    with pytest.warns(ModelWarning, match="differently") as said:
+    with pytest.warns(ModelWarning, match="different predictions") as said:
         explainer = tx.TExplainer(lambda t: t.sum(axis=1) + random.normal(size=len(t)), X)
     assert len(said) == 1
     assert explainer(X[:3], progress=False).settings["repeatable"] is False

@@ -1,4 +1,4 @@
-"""What is no model, or none of the kind it looks like, is told so in words."""
+"""What is not a model, or none of the kind it looks like, is told so in words."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Network(RegressorMixin, BaseEstimator):
 
 
 REFUSED = {
-    "a transformer": (lambda: PCA(2).fit(X), "PCA is no model.*Pass a fitted model, or a function"),
-    "clusters of these rows alone": (lambda: DBSCAN().fit(X), "DBSCAN is no model"),
+    "a transformer": (lambda: PCA(2).fit(X), "PCA is not a model.*Pass a fitted model, or a function"),
+    "clusters of these rows alone": (lambda: DBSCAN().fit(X), "DBSCAN is not a model"),
     "a search without a model": (
-        lambda: GridSearchCV(LogisticRegression(), {}, refit=False).fit(X, Y), "GridSearchCV is no model.*refit=True"
+        lambda: GridSearchCV(LogisticRegression(), {}, refit=False).fit(X, Y), "GridSearchCV is not a model.*refit=True"
     ),
-    "outliers of these rows alone": (lambda: LocalOutlierFactor().fit(X), "is no model.*novelty=True"),
+    "outliers of these rows alone": (lambda: LocalOutlierFactor().fit(X), "is not a model.*novelty=True"),
     "methods of other names": (Hazards, "as model.predict_hazard or predict_time, or a function"),
-    "a class": (lambda: LogisticRegression, r"the class LogisticRegression was given.*\.fit\(X, y\)"),
+    "a class": (lambda: LogisticRegression, r"the class LogisticRegression was passed.*\.fit\(X, y\)"),
 }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def test_answers_that_are_no_numbers_are_named():
     class Distribution:
         __array_struct__ = 5
 
-    with pytest.raises(ModelError, match=r"returned a Distribution, which is no array.*one number"):
+    with pytest.raises(ModelError, match=r"returned a Distribution, which is not an array.*one number"):
         tx.TExplainer(lambda table: Distribution(), X)
 
 

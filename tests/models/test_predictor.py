@@ -282,7 +282,7 @@ def test_bad_answers_are_model_errors(name):
 def test_unfitted_and_meaningless_models():
     with pytest.raises(InputError, match=r"LogisticRegression is not fitted; .* fit\(X, y\)"):
         tx.TExplainer(LogisticRegression(), X2)
-    with pytest.raises(InputError, match="is no model"):
+    with pytest.raises(InputError, match="is not a model"):
         tx.TExplainer(3, X2)
     with pytest.raises(InputError, match="scale='probability' is not available"):
         tx.TExplainer(LinearRegression().fit(XR, YR), XR, scale="probability")
@@ -295,7 +295,7 @@ def test_labels_of_a_classifier_are_warned_about() -> None:
     X = random.normal(size=(80, 3))
     forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
     with pytest.warns(
-        ModelWarning, match=r"RandomForestClassifier.predict answers with labels.*predict_proba"
+        ModelWarning, match=r"RandomForestClassifier.predict returns labels.*predict_proba"
     ):
         tx.TExplainer(forest.predict, X)
     with warnings.catch_warnings():

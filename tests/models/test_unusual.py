@@ -86,7 +86,7 @@ def test_onnx_in_half_precision():
 
 def test_onnx_of_several_inputs_names_the_missing_column():
     with pytest.raises(
-        InputError, match=r"inputs \['x', 'z'\], and the table no column 'x'.*Wrap the session"
+        InputError, match=r"inputs \['x', 'z'\], but the table does not have a column 'x'.*Wrap the session"
     ):
         tx.TExplainer(onnx_session("x", "z"), X)
 

@@ -30,7 +30,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("name", "value", "expected"), WRONG)
 def test_wrong_arguments_are_refused_in_words(name, value, expected):
-    with pytest.raises(InputError, match=f"^{name}=.* is no value for it; expected .*{expected}"):
+    with pytest.raises(InputError, match=f"^{name}=.* is invalid; expected .*{expected}"):
         tx.TExplainer(MODEL, X, **{name: value})
 
 
@@ -55,7 +55,7 @@ EVALUATION = [
     ("k", 0, "whole numbers of features"),
     ("neighbours", 1.5, "at least 1"),
     ("sigma", "a", "a number of at least 0"),
-    ("flip", 2.0, "a share"),
+    ("flip", 2.0, "a fraction"),
     ("runs", 0, "at least 1"),
     ("controls", False, "for none"),
     ("seed", "a", "at least 0"),
@@ -65,7 +65,7 @@ EVALUATION = [
 
 @pytest.mark.parametrize(("name", "value", "expected"), EVALUATION)
 def test_wrong_arguments_of_an_evaluation_are_refused_in_words(name, value, expected):
-    with pytest.raises(InputError, match=f"^{name}=.* is no value for it; expected .*{expected}"):
+    with pytest.raises(InputError, match=f"^{name}=.* is invalid; expected .*{expected}"):
         tx.evaluate(tx.TExplainer(MODEL, X), X[:3], **{name: value})
 
 

@@ -67,7 +67,7 @@ def test_what_has_no_rows_is_named(table):
 
 def test_model_and_background_in_the_wrong_order_say_so():
     model = LogisticRegression().fit(X, X[:, 0] > 0)
-    with pytest.raises(InputError, match=r"a LogisticRegression was given as a table.*model first"):
+    with pytest.raises(InputError, match=r"a LogisticRegression was passed as a table.*model first"):
         tx.TExplainer(X, model)
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)  # a sequence of trees, too
     with pytest.raises(InputError, match=r"a RandomForestClassifier was given as a table.*model first"):

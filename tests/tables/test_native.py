@@ -45,7 +45,7 @@ def test_names_of_the_model_serve_a_table_without_any():
 
 
 def test_duplicate_names_are_refused():
-    with pytest.raises(InputError, match=r"\['a'\] stand twice.*Rename them"):
+    with pytest.raises(InputError, match=r"\['a'\] occur twice.*Rename them"):
         learn(pd.DataFrame(X, columns=["a", "a", "b"]))
 
 
@@ -56,7 +56,7 @@ def test_sparse_tables_are_read(make):
 
 
 def test_a_sparse_table_too_large_to_be_dense_says_so():
-    with pytest.raises(InputError, match=r"100000 x 100000 cells.*in parts"):
+    with pytest.raises(InputError, match=r"100000 x 100000 values.*in parts"):
         learn(sparse.csr_matrix((100_000, 100_000)))
 
 
@@ -104,8 +104,8 @@ def test_float32_reaches_the_model_as_float32():
 
 REFUSED = {
     "complex numbers": (X + 1j, "complex numbers; expected real ones"),
-    "lists": (pd.DataFrame({"a": [[1, 2], [3]]}), "'a' holds list cells such as"),
-    "dicts": (pd.DataFrame({"a": [{"k": 1}, {"k": 2}]}), "'a' holds dict cells such as"),
+    "lists": (pd.DataFrame({"a": [[1, 2], [3]]}), "'a' holds list values such as"),
+    "dicts": (pd.DataFrame({"a": [{"k": 1}, {"k": 2}]}), "'a' holds dict values such as"),
     "ragged rows": ([[1, 2], [3]], "unequal lengths"),
 }
 

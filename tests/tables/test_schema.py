@@ -105,7 +105,7 @@ def test_bad_tables_say_what_is_wrong(name):
 
 
 def test_bad_backgrounds_say_what_is_wrong():
-    with pytest.raises(InputError, match="stand twice"):
+    with pytest.raises(InputError, match="occur twice"):
         frames.learn(np.zeros((2, 2)), ["a", "a"])
     with pytest.raises(InputError, match="3 names for a background of 2 columns"):
         frames.learn(np.zeros((2, 2)), ["a", "b", "c"])

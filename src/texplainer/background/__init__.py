@@ -1,1 +1,1 @@
-"""What is learnt from the background rows once: SDs, ranges, centres, the mean prediction."""
+"""The summary of the background rows: standard deviations, ranges, means and the mean prediction."""

@@ -1,4 +1,4 @@
-"""What a background tells of each column: its SD, its range, whether it varies at all."""
+"""Statistics of the background's columns: standard deviation, range, and whether a column is constant."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import numpy as np
 
 from texplainer.types import Array
 
-TAIL = 0.025  # of either end, drawn in: an outlier must not set the scale
-NORMAL = 0.9555  # what drawing in such tails leaves of a normal distribution's standard deviation
+TAIL = 0.025  # winsorised at each end, so that outliers do not set the scale
+NORMAL = 0.9555  # the standard deviation of a standard normal distribution winsorised in this way
 ROUNDING = 1e-9  # of the largest value: a column that varies less is constant
 DIGITS = 9  # of a column's range: values that agree to so many are one value
 
 
 def robust_sd(background: Array) -> Array:
-    """Each feature's scale: its standard deviation with the tails drawn in, else the plain one, else 1.
+    """Compute each feature's winsorised standard deviation; if that is 0 the plain one, otherwise 1.
 
-    It changes little from one sample to another, also where a column holds few different values, as the
-    distance between quartiles does not. A column of two values has no outliers, and its rarer value may be
-    all tail: its tails are left alone.
+        2.5% are winsorised on each side, and the result is consistent for the normal distribution. It varies
+        little
+    between samples, even for columns with few distinct values, unlike the interquartile range. A column of two
+    values is not winsorised: it does not have outliers, and its rarer value may lie entirely in the tail.
     """
     out = np.ones(background.shape[1])
     for j, column in enumerate(background.T):
@@ -35,27 +36,27 @@ def _drawn_in(known: Array) -> float:
 
 
 def _two_values(known: Array) -> bool:
-    """Whether a column holds two values, rounding aside."""
+    """Return whether a column has two distinct values, up to round-off."""
     low, high = known.min(), known.max()
     where = np.round((known - low) / max(high - low, np.finfo(float).tiny), DIGITS)
     return bool(np.all((where == 0) | (where == 1)))
 
 
 def varying_columns(background: Array) -> np.ndarray:
-    """Mask of the columns that have an SD; of one row, or copies of it, nothing is known: all have."""
+    """Mask of the columns that vary; if all rows are equal, every column counts as varying."""
     varying = ~constant_columns(background)
     return varying if varying.any() else ~varying
 
 
 def constant_columns(background: Array) -> np.ndarray:
-    """Mask of the columns that hold one value only."""
+    """Mask of the constant columns."""
     with np.errstate(invalid="ignore"):
         first = background[0]
         return np.all((background == first) | np.isnan(background), axis=0)
 
 
 def data_bounds(background: Array) -> tuple[Array, Array]:
-    """The background's range; columns without one (constant or empty) are left free."""
+    """Return the background's range; constant and empty columns are unbounded."""
     masked = np.ma.masked_invalid(background)
     low = np.asarray(masked.min(axis=0).filled(-np.inf), dtype=float)
     high = np.asarray(masked.max(axis=0).filled(np.inf), dtype=float)

@@ -1,4 +1,4 @@
-"""What is learnt from the background once: SD, centre, range, mean prediction."""
+"""The summary of a background: standard deviation, mean, range, mean prediction."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Background:
     _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` derives from this background, made at the first asking and kept for all rows."""
+        """Return what `make` computes from this background; computed once and cached."""
         if key not in self._derived:
             self._derived[key] = make()
         return self._derived[key]
@@ -72,7 +72,7 @@ def summarise(
         raise ModelError(
             f"the model returned {predictions[first].tolist()} for background row {first} "
             f"({int(bad.sum())} of {len(rows)} rows in all); expected finite numbers. "
-            "Drop or repair these rows of the background."
+            "Drop or correct these rows of the background."
         )
     finite = np.ma.masked_invalid(rows)
     mean = np.asarray(finite.mean(axis=0).filled(np.nan), dtype=float)
@@ -85,7 +85,7 @@ def summarise(
 
 
 def check(rows: Array, schema: Schema) -> None:
-    """Say once what a poor background cannot tell."""
+    """Warn about a background that is too small or has constant columns."""
     if np.isinf(rows).any():
         row, column = (int(i[0]) for i in np.nonzero(np.isinf(rows)))
         raise InputError(
@@ -95,8 +95,8 @@ def check(rows: Array, schema: Schema) -> None:
     if len(rows) == 1 or len(np.unique(rows, axis=0)) == 1:
         what = "one row" if len(rows) == 1 else f"{len(rows)} copies of one row"
         warnings.warn(
-            f"the background is {what}: SDs and ranges are unknown and taken as 1 and unbounded. "
-            "Pass some hundred rows of the training data.",
+            f"the background is {what}: standard deviations are set to 1 and ranges are unbounded. Pass a "
+            "few hundred rows of the training data.",
             BackgroundWarning,
             stacklevel=4,
         )
@@ -126,11 +126,11 @@ def resolve_bounds(bounds: object, rows: Array) -> tuple[Array, Array] | None:
         high = np.broadcast_to(np.asarray(high, dtype=float), rows.shape[1:]).copy()
     except (TypeError, ValueError):
         raise InputError(
-            f"bounds={bounds!r} is no pair (low, high) of numbers or of {rows.shape[1]} numbers each."
+            f"bounds={bounds!r} is not a pair (low, high) of numbers or of {rows.shape[1]} numbers each."
         ) from None
     if np.any(low >= high):
         j = int(np.nonzero(low >= high)[0][0])
         raise InputError(
-            f"bounds of feature {j} are empty: low {low[j]} >= high {high[j]}; swap or widen them."
+            f"bounds of feature {j} are empty: low {low[j]} >= high {high[j]}; expected low < high."
         )
     return low, high

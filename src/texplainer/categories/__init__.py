@@ -1,1 +1,1 @@
-"""Categorical features: how they are found, swapped and refitted."""
+"""Categorical features: detection, effects of replacing a category, and refitting."""

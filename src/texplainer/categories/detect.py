@@ -1,4 +1,4 @@
-"""Which features are categorical: found by dtype, by the model's encoders and by structure, or declared."""
+"""Detect categorical features: by dtype, by the model's encoders, by one-hot structure, or as declared."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def learn_with_categories(
     model: Any,
     training: Any = None,
 ) -> tuple[Schema, Array, dict[str, str]]:
-    """Learn a background's schema with its categories, read it, and say why each feature is categorical.
+    """Learn a background's schema, read it, and return why each feature is categorical.
 
-    `categorical` is None (found by dtype, by the model's own encoders and by one-hot structure), the
-    columns that hold categories, or a mapping: a group of one-hot columns by its name, or "nominal",
-    "ordinal", "numeric" for a column. Text and category dtypes are always categories. Where there is a
-    `training` table the levels are learnt from it: it may hold some the background does not.
+    `categorical` is None (found by dtype, by the model's own encoders and by one-hot structure), the columns
+    that hold categories, or a mapping: a group of one-hot columns by its name, or "nominal", "ordinal",
+    "numeric" for a column. Text and category dtypes are always categorical. If a `training` table is given,
+    the categories are learnt from it: it may contain categories that the background does not.
     """
     background, training = native.collected(background), native.collected(training)
     source = background if training is None else training
@@ -61,24 +61,24 @@ def learn_with_categories(
     if training is not None:
         rows = schema.read(background)
     found = [schema.names[j] for j in sorted(schema.levels)]
-    return schema, rows, {name: reasons.get(name, "seen by its dtype") for name in found}
+    return schema, rows, {name: reasons.get(name, "detected by dtype") for name in found}
 
 
 def _model_names(model: Any, table: Any) -> tuple[str, ...] | None:
-    """The names a model was fitted with, for a table without any."""
+    """Return the names a model was fitted with, for a table without names."""
     found = native.columns_of(table)
     names = feature_names_of(model) if found.names is None else None
     return names if names is not None and len(names) == len(found.values) else None
 
 
 def _mention(groups: Groups, names: Sequence[str]) -> None:
-    """Say that some columns look like one feature; without names that is only a guess."""
+    """Warn that some unnamed columns look like one categorical feature."""
     if groups:
         shown = {group: [names[c] for c in columns] for group, columns in groups.items()}
         warnings.warn(
-            f"the columns {frames.some(sorted(shown))} look like one-hot columns but have no names to tell "
-            f"it by; they are explained one by one. Pass categorical={shown} to make each group one feature, "
-            "or categorical=[] to keep them apart.",
+            f"the columns {frames.some(sorted(shown))} look like one-hot columns, but the table does not "
+            f"have column names; they are explained separately. Pass categorical={shown} to treat each "
+            "group as one feature, or categorical=[] to keep them separate.",
             BackgroundWarning,
             stacklevel=4,
         )
@@ -91,7 +91,9 @@ def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequen
     if isinstance(categorical, str):
         categorical = [categorical]
     if not isinstance(categorical, (Mapping, Sequence)):
-        raise InputError(f"categorical={categorical!r} is no list of columns; expected names or a mapping.")
+        raise InputError(
+            f"categorical={categorical!r} is not a list of columns; expected names or a mapping."
+        )
     if not isinstance(categorical, Mapping):
         return {_column(c, names): "declared" for c in categorical}
     words = ("nominal", "ordinal", "numeric")
@@ -115,7 +117,7 @@ def _column(column: Any, names: Sequence[str]) -> str:
 
 
 def _groups(wishes: Mapping[str, Any], names: Sequence[str]) -> Groups:
-    """Read the declared groups, and refuse what cannot be folded."""
+    """Return the declared groups; reject those that cannot be folded."""
     groups: Groups = {}
     taken: dict[int, str] = {}
     for group, wish in wishes.items():
@@ -126,16 +128,14 @@ def _groups(wishes: Mapping[str, Any], names: Sequence[str]) -> Groups:
             raise InputError(f"the categorical group {group!r} is empty; give its one-hot columns' names.")
         twice = [names[c] for c in columns if taken.setdefault(c, group) != group]
         if twice:
-            raise InputError(
-                f"the column {twice[0]!r} stands in two groups of categorical=; leave it in one."
-            )
+            raise InputError(f"the column {twice[0]!r} is in two groups of categorical=; keep it in one.")
         if group in names and names.index(group) not in columns:
-            raise InputError(f"the group {group!r} has the name of a column outside it; name it otherwise.")
+            raise InputError(f"the group {group!r} has the name of a column outside it; choose another name.")
     return groups
 
 
 def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
-    """Let the user's word on order and numbers stand over what was found."""
+    """Apply the user's "ordinal" and "numeric" declarations over what was detected."""
     at = {name: j for j, name in enumerate(schema.names)}
     ordinal = set(schema.ordinal) | {at[n] for n, wish in wishes.items() if wish == "ordinal"}
     ordinal -= {at[n] for n, wish in wishes.items() if wish == "nominal"}
@@ -158,7 +158,7 @@ def declared_numeric(categorical: Any, names: Sequence[str]) -> list[int]:
 
 
 def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tuple[Feature, ...]:
-    """Describe the categorical features by what the background holds of them."""
+    """Describe the categorical features by their categories in the background."""
     found = []
     for j, levels in sorted(schema.levels.items()):
         codes, counts = np.unique(background[:, j], return_counts=True)  # one NaN, last

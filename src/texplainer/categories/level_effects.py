@@ -1,9 +1,9 @@
-"""Categorical features: how they enter an explanation.
+"""The attributions of categorical features.
 
-Text, category dtypes, columns the model encodes, and groups of one-hot columns are all one column of codes
-inside texplainer (`frames`, `folds`). Their attributions come from what each level would do: by swapping it
-in (`swaps`, the default, without retraining), or from the derivatives of a refitted model (`induction`, the
-paper's way, and its target encoding).
+Text, category dtypes, columns that the model encodes, and groups of one-hot columns are each held as one
+column of codes (`tables`). Their attributions follow from the effect of each category: of replacing the row's
+category by it (`swaps`, the default, without retraining), or from the derivatives of a refitted model
+(`refit`: the paper's continuity induction, and target encoding).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Effects = Callable[[Array, Array], list[Array]]
 
 @dataclass(frozen=True)
 class Categories:
-    """The categorical features of an explainer, and how the effects of their levels are found.
+    """The categorical features of an explainer, and how the effects of their categories are computed.
 
-    `weigh` gives the weights of every feature's levels around some rows, each (rows, levels).
+    `weigh` returns the weights of every feature's categories for some rows, each (rows, categories).
     """
 
     features: tuple[Feature, ...]
@@ -45,25 +45,25 @@ class Categories:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the effects among a block's arrays."""
+        """The names of the effects in a block's arrays."""
         return tuple(CATEGORY + f.name for f in self.features)
 
     def swaps(self, rows: Array, f0: Array) -> list[Swap]:
-        """All about the swaps of every feature at some rows."""
+        """Return the effects of replacing each feature's category, for some rows."""
         if not self.features:
             return []
         deltas, weights = self.effects(rows, f0), self.weigh(rows)
         return [swap_of(*parts, rows) for parts in zip(self.features, deltas, weights, strict=True)]
 
     def fill(self, values: Array, found: Sequence[Swap], formula: Callable[[Swap], Array]) -> Array:
-        """Give values with the categorical features' own in place."""
+        """Return `values` with the columns of categorical features filled in."""
         values = values.copy()  # it may be the gradient itself
         for feature, swap in zip(self.features, found, strict=True):
             values[:, feature.column] = formula(swap)
         return values
 
     def results(self, effects: Mapping[str, np.ndarray]) -> dict[str, CategoryEffects]:
-        """Put every level's effects beside its name and frequency."""
+        """Combine the effects of all categories with their names and frequencies."""
         return {
             f.name: CategoryEffects(f.levels, effects[CATEGORY + f.name], f.frequencies)
             for f in self.features
@@ -79,10 +79,10 @@ def build(
     settings: Settings,
     refitted: bool = False,
 ) -> tuple[Engine, Categories]:
-    """Choose the engine for the numeric features and the way of the categorical ones.
+    """Choose the engine for the numeric features and the method for the categorical ones.
 
-    `names` are the user's; the model may have been fitted under others. The categories of a `refitted` model
-    are taken from its derivatives, those of any other model from its predictions.
+    `names` are the user's names; the model may have been fitted with others. The categories of a `refitted`
+    model are taken from its derivatives, those of any other model from its predictions.
     """
     schema, rows = predictor.schema, background.rows
     features = features_of(schema, rows, names)
@@ -103,7 +103,7 @@ def build(
 
 
 def category_words(why: Mapping[str, str], refit: induction.RefitReport | None) -> str:
-    """A line for the explainer's repr, "" without categorical features."""
+    """Return a line for the explainer's repr, "" without categorical features."""
     if not why:
         return ""
     by_reason = {reason: [n for n, r in why.items() if r == reason] for reason in dict.fromkeys(why.values())}

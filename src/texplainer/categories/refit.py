@@ -1,14 +1,14 @@
-"""Categories made continuous, by refitting: the paper's continuity induction, and target encoding.
+"""Continuous categories by refitting: the paper's continuity induction, and target encoding.
 
-Induction (paper, "Handling Categorical Data"): every one-hot cell of the training set moves by U(-delta,
-delta), every column is brought to [0, 1], a clone of the model is fitted to that copy, and the T-Explainer
-runs on the clone, which has derivatives with respect to the cells. The explained row's cells are 0 and 1,
-without noise. Target encoding, the alternative the paper names, writes each level as its expected target,
-drawn towards the overall mean where the level is rare.
+Induction (paper, "Handling Categorical Data"): noise U(-delta, delta) is added to every one-hot column of the
+training set, every column is scaled to [0, 1], and a clone of the model is fitted to that copy. The
+T-Explainer runs on the clone, which has derivatives with respect to the one-hot columns. The explained row's
+columns are 0 and 1, without noise. Target encoding, the alternative the paper names, replaces each category
+by its expected target, shrunk to the overall mean for rare categories.
 
-Either way a level is a pattern of continuous cells, P[c], and the derivative g of the clone with respect
-to them predicts what a change of level does: Delta_c = g . (P[c] - P[own]). The clone is another model;
-how far it disagrees with the original is measured on the training set and reported.
+In both cases a category is a pattern of continuous columns, P[c]. The derivative g of the clone with respect
+to them predicts the effect of a change of category: Delta_c = g . (P[c] - P[own]). The clone is another
+model; its disagreement with the original is measured on the training set and reported.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Refitted:
 class RefitReport:
     """How the refitted model compares with the original on the training rows.
 
-    `disagreement` is the share of rows given another class, for a regressor the root mean square
-    difference in units of the original predictions' standard deviation; `original` and `refitted` are
+    `disagreement` is the fraction of rows with a different predicted class, for a regressor the root mean
+    square difference in units of the original predictions' standard deviation; `original` and `refitted` are
     the two accuracies (R² of a regressor).
     """
 
@@ -106,11 +106,11 @@ class RefitReport:
 def refit(
     predictor: Predictor, schema: Schema, request: Refitted, *, output: Any, scale: str, delta: float = DELTA
 ) -> tuple[Predictor, RefitReport]:
-    """Fit a clone of the model on continuous categories; give it as a Predictor of the same codes."""
+    """Fit a clone of the model on continuous categories; return it as a Predictor of the same codes."""
     method, seed = request.method, request.seed
     rows, y = schema.read(request.X), np.asarray(request.y)
     if len(rows) != len(y):
-        raise InputError(f"X has {len(rows)} rows and y {len(y)} labels; expected as many of each.")
+        raise InputError(f"X has {len(rows)} rows and y {len(y)} labels; expected equal numbers.")
     wide, layout = PATTERNS[method](schema, rows, y)
     continuous = layout.to_cells(rows)  # (rows, wide columns)
     if method == "induction":
@@ -138,7 +138,7 @@ def refit(
 def linear_effects(
     engine: Engine, layout: OneHotLayout, features: Sequence[Feature], rows: Array, f0: Array
 ) -> list[Array]:
-    """Delta_c = g . (P[c] - P[own]) for all levels, from the clone's gradient in the wide table."""
+    """Compute Delta_c = g . (P[c] - P[own]) for all categories, from the clone's gradient."""
     gradient = engine.gradient(layout.to_cells(rows)).values  # (rows, wide columns, outputs)
     out = []
     for feature in features:
@@ -157,7 +157,7 @@ def _one_hot_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schem
 
 
 def _target_patterns(schema: Schema, rows: Array, y: np.ndarray) -> tuple[Schema, OneHotLayout]:
-    """Encode each level by its shrunken mean target; of several classes, by the share of each."""
+    """Encode each category by its shrunken mean target; with several classes, by their frequencies."""
     if y.dtype.kind in "fc" and len(np.unique(y)) > 20:
         targets = y[:, None].astype(float)
     else:
@@ -179,7 +179,7 @@ PATTERNS = {"induction": _one_hot_patterns, "target": _target_patterns}
 def _widened(
     schema: Schema, patterns: dict[int, Array], missing: dict[int, Array]
 ) -> tuple[Schema, OneHotLayout]:
-    """Spread every categorical column over the cells of its patterns; a missing level has its own cells."""
+    """Expand every categorical column to its patterns; a missing category has its own pattern."""
     places: list[int] = []
     names: list[str] = []
     groups: dict[int, ColumnGroup] = {}
@@ -199,7 +199,7 @@ def _widened(
 
 
 def _fitted(predictor: Predictor, continuous: Array, y: np.ndarray) -> Any:
-    """Fit a clone on the continuous table, brought to [0, 1] column by column."""
+    """Fit a clone on the continuous table, with each column scaled to [0, 1]."""
     from sklearn.base import clone
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -217,7 +217,7 @@ def _fitted(predictor: Predictor, continuous: Array, y: np.ndarray) -> Any:
 
 
 def _after_encoding(predictor: Predictor) -> Any:
-    """Leave out the part of the model that turns categories into numbers."""
+    """Return the model without its encoder of categories."""
     own = predictor.schema.inner or predictor.schema
     model = predictor.model
     return library_of(model).without_encoder(model) if own.levels else model

@@ -1,15 +1,15 @@
-"""Categorical features without retraining: what each other level would do.
+"""Categorical features without retraining: the effect of replacing a row's category by another.
 
-A derivative with respect to a category does not exist. Its finite counterpart does: the swap effects
-Delta_c = f(x with level c) - f(x), one for every level c the background holds, taken on rows that can
-exist. With the levels' frequencies pi_c (of the whole background, or of the rows nearest to x in the other
-features) they give one value per feature, in the unit of the numeric ones:
+A categorical feature does not have a derivative. Its finite counterpart are the swap effects Delta_c = f(x
+with category c) - f(x), one for every category c in the background. Together with the category frequencies
+pi_c (in the whole background, or among the background rows nearest to x in the other features) they give one
+value per feature, in the unit of f:
 
-    slope, gradient      f(x) - sum_c pi_c f(x^c): this level against the average one
-    effect               the root mean square of Delta
+    slope, gradient      f(x) - sum_c pi_c f(x^c): this category against the average one
+    variation            the root mean square of Delta
 
-Levels with an order (an ordered category dtype, or as declared) have a slope, the difference between the
-neighbouring levels: it is their gradient, and times the SD of the level positions their slope.
+Ordered categories (an ordered category dtype, or declared "ordinal") have a difference between neighbouring
+categories. This is their gradient; multiplied by the SD of the category positions it is their slope.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from texplainer.types import Array
 
 @dataclass(frozen=True)
 class Feature:
-    """One categorical feature: its column of codes and the levels the background holds.
+    """One categorical feature: its column of codes and its categories in the background.
 
-    `codes` and `frequencies` are (levels,), a missing level has the code NaN and the name None;
-    `positions` are those of every level of the schema, None for levels without an order.
+    `codes` and `frequencies` are (categories,); a missing category has the code NaN and the name None;
+    `positions` are those of every category of the schema, None for unordered categories.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Feature:
     positions: Array | None
 
     def own_level(self, rows: Array) -> np.ndarray:
-        """Mark each row's own level, (rows, levels)."""
+        """Mark each row's own category, (rows, categories)."""
         cells = rows[:, self.column, None]
         return (cells == self.codes) | (np.isnan(cells) & np.isnan(self.codes))
 
     def places(self, codes: Array) -> Array:
-        """Give the positions of some codes on the feature's own scale; NaN stays NaN."""
+        """Return the positions of some codes in the category order; NaN stays NaN."""
         if self.positions is None:
             return np.full(codes.shape, np.nan)
         known = codes < len(self.positions)  # neither missing nor first met after the background
@@ -54,9 +54,9 @@ class Feature:
 
 @dataclass(frozen=True)
 class Swap:
-    """All about the swaps of one feature: effects (rows, levels, outputs), weights and own (rows, levels).
+    """The swap effects of one feature: delta (rows, categories, outputs), weights and own (rows, categories).
 
-    `slope` (rows, outputs) and `SD` (rows, 1) are NaN where the levels have no order.
+    `slope` (rows, outputs) and `SD` (rows, 1) are NaN for unordered categories.
     """
 
     delta: Array
@@ -72,12 +72,12 @@ def against_average(swap: Swap) -> Array:
 
 
 def sd_or_average(swap: Swap) -> Array:
-    """The row's level against the average one; slope times SD where the levels have an order."""
+    """The row's category against the average one; for ordered categories the slope times the SD."""
     return np.where(np.isnan(swap.slope), against_average(swap), swap.slope * swap.sd)
 
 
 def slope_or_average(swap: Swap) -> Array:
-    """The row's level against the average one; the slope where the levels have an order."""
+    """The row's category against the average one; for ordered categories the slope."""
     return np.where(np.isnan(swap.slope), against_average(swap), swap.slope)
 
 
@@ -91,7 +91,7 @@ def _mean(values: Array, swap: Swap) -> Array:
 
 
 def level_slopes(delta: Array, positions: Array, own: Array) -> Array:
-    """Centred difference between the neighbours of each row's own position, one-sided at the ends."""
+    """Compute the central difference between the neighbours of each row's position, one-sided at the ends."""
     gap = positions - own[:, None]  # (rows, levels)
     rows = np.arange(len(gap))
     ends = []
@@ -113,9 +113,9 @@ def level_slopes(delta: Array, positions: Array, own: Array) -> Array:
 def swap_effects(
     predictor: Predictor, features: Sequence[Feature], floor: Array, rows: Array, f0: Array
 ) -> list[Array]:
-    """Delta of all levels of all features and rows, in one batched call.
+    """Compute Delta for all categories of all features and rows, in one batched call.
 
-    What lies within the model's own rounding (`floor`, per output) is no effect: exactly 0.
+    Effects within the model's round-off error (`floor`, per output) are set to exactly 0.
     """
     column = np.concatenate([np.full(len(f.codes), f.column) for f in features])
     code = np.concatenate([f.codes for f in features])
@@ -132,7 +132,7 @@ def swap_effects(
 
 
 def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap:
-    """Put together what the shares of one feature are made of."""
+    """Collect the swap effects of one feature, with its weights and ordered slope."""
     positions, own = feature.places(feature.codes), feature.places(rows[:, feature.column])
     known = weights * np.isfinite(positions)
     total = np.maximum(known.sum(axis=1, keepdims=True), 1e-300)
@@ -143,5 +143,5 @@ def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap
 
 
 def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:
-    """Weigh levels by their frequencies in the whole background."""
+    """Weight categories by their frequencies in the whole background."""
     return [np.broadcast_to(f.frequencies, (len(rows), len(f.codes))) for f in features]

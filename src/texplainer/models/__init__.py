@@ -1,1 +1,1 @@
-"""Fitted models of any library as one function from floats to floats."""
+"""Wrap fitted models of any library as a function from floats to floats."""

@@ -1,4 +1,4 @@
-"""Networks of any library: what their outputs mean is told by how they end, if at all."""
+"""Networks of any library: the meaning of their outputs is inferred from the last layer, where possible."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def network_outlet(
     scores: Callable[[Any], np.ndarray] | None = None,
     unit: float | None = None,
 ) -> ModelAdapter:
-    """Explain a network's outputs as they are, or through the usual link.
+    """Adapt a network: its outputs as they are, and through a link function.
 
-    A network that ends in a sigmoid or a softmax (`ending`) already gives probabilities; `scores` is what
-    stands before that, where it can be had. One that ends in another function than these, such as a relu,
-    gives neither probabilities nor scores of classes.
+    A network that ends in a sigmoid or a softmax (`ending`) returns probabilities; `scores` are the inputs of
+    that last layer, if available. One that ends in another activation, such as ReLU, returns neither
+    probabilities nor class scores.
     """
     ending, doubt = (ending, "") if ending in PROBABILITIES else ("", _doubt(ending))
     before = raw if not ending else scores
@@ -57,6 +57,6 @@ def _doubt(ending: str) -> str:
     if ending in SCORES:
         return ""
     return (
-        f"the network ends in {ending}: its outputs are neither probabilities nor scores of classes, and "
-        "probabilities made of them mean nothing. Explain them with scale='raw'."
+        f"the network ends in {ending}: its outputs are neither probabilities nor class scores, so they "
+        "cannot be converted to probabilities. Use scale='raw'."
     )

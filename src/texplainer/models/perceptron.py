@@ -1,9 +1,9 @@
-"""The layers of a multilayer perceptron, in buffers that are kept from block to block.
+"""The layers of a multilayer perceptron, with buffers that are reused between blocks.
 
-The arithmetic of a small network is cheap beside allocating its activations anew for every block, so
-they live in buffers of the calling thread and are overwritten in place: what `Layers.forward` gives is
-valid until it is next called in the same thread. Rows in float32 are taken through float32 weights, at
-half the cost: enough for averages.
+For a small network, allocating activations for every block costs more than the arithmetic. The activations
+are therefore kept in buffers of the calling thread and overwritten in place: the result of `Layers.forward`
+is valid until the next call in the same thread. Float32 rows use float32 weights, at half the cost; this is
+precise enough for averages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIDTHS = (np.float64, np.float32)
 
 @dataclass(frozen=True)
 class Activation:
-    """Both in place: z -> a(z), and d -> d a'(z), the slope being a function of a itself."""
+    """An activation, in place: z -> a(z), and d -> d a'(z), where a' is computed from a."""
 
     apply: Callable[[Array], object]
     pull: Callable[[Array, Array], object]
@@ -48,7 +48,7 @@ ACTIVATIONS: dict[str, Activation | None] = {
 
 
 class Layers:
-    """The layers of a fitted scikit-learn MLP, the activation between them but not after the last."""
+    """The layers of a fitted scikit-learn MLP, without the output activation."""
 
     def __init__(self, model: Any) -> None:
         if model.activation not in ACTIVATIONS:
@@ -59,7 +59,7 @@ class Layers:
         self.buffers = threading.local()
 
     def forward(self, rows: Array) -> list[Array]:
-        """Give what every layer puts out, the last one's scores last."""
+        """Return the outputs of all layers; the last are the scores."""
         width = rows.dtype.type
         weights = self.weights[width]
         layers = thread_arrays(self.buffers, "layers", width, [(len(rows), w.shape[1]) for w in weights])
@@ -76,7 +76,7 @@ class Layers:
 def thread_arrays(
     buffers: threading.local, name: str, width: type, shapes: list[tuple[int, ...]]
 ) -> list[Array]:
-    """Give the calling thread's arrays of these shapes, made anew only when the shapes change."""
+    """Return the calling thread's arrays of these shapes; they are reallocated only if the shapes change."""
     found = getattr(buffers, name, None)
     if found is None or found[0].dtype != width or [one.shape for one in found] != shapes:
         found = [np.empty(shape, dtype=width) for shape in shapes]

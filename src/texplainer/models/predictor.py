@@ -1,9 +1,8 @@
-"""A fitted model and a choice of output -> `Predictor`: floats in, floats out.
+"""`Predictor`: a fitted model and a choice of outputs, as a function from floats to floats.
 
-The library a model comes from is found by the name of its type's module, so none of them is
-imported before a model of that library is at hand; `libraries` holds one file per library.
-Whatever the library, a binary classifier has two outputs, [1-p, p] as probabilities and [-z, z] as
-margins, so that an output is always chosen by its class.
+The library of a model is found by the module name of its type, so no library is imported before one of its
+models is passed; `libraries` holds one file per library. For every library a binary classifier has two
+outputs, [1-p, p] as probabilities and [-z, z] as log-odds, so that an output can be chosen by its class.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Predictor:
         return np.concatenate(parts)
 
     def piece(self, width: int) -> int:
-        """How many points of `width` cells are made at a time."""
+        """Return how many points of `width` columns are created at a time."""
         return max(1, min(self.batch_rows, MOST_CELLS // max(1, width)))
 
     def _checked(self, rows: Array) -> Array:
@@ -72,7 +71,7 @@ class Predictor:
         if out.shape[1] != len(self.all_names):
             raise ModelError(
                 f"the model returned {out.shape[1]} outputs for {len(rows)} rows; it returned "
-                f"{len(self.all_names)} before. Its number of outputs must not change between calls."
+                f"{len(self.all_names)} before. The number of outputs must not change between calls."
             )
         return out
 
@@ -86,10 +85,10 @@ def adapt(
     scale: str = "auto",
     batch_rows: int = BATCH_ROWS,
 ) -> Predictor:
-    """Find the adapter of a model, its scale and the outputs to explain.
+    """Choose the adapter of a model, its scale and the outputs to explain.
 
-    `probe` holds a few rows of the background: one prediction tells the number of outputs and the
-    float width of an unknown model.
+    `probe` holds a few background rows: one prediction gives the number of outputs and the float precision of
+    an unknown model.
     """
     if scale not in SCALES:
         raise InputError(f"scale={scale!r} is unknown; expected one of {', '.join(SCALES)}.")
@@ -141,7 +140,7 @@ def adapt(
 def _first_answer(
     call: Callable[[Any], Any], schemas: tuple[Schema, Schema], probe: Array
 ) -> tuple[Schema, np.ndarray]:
-    """Ask the model with the table it is thought to want, or else with the user's own kind of table."""
+    """Predict with the inferred input type, otherwise with the user's own table type."""
     wanted, own = schemas
     try:
         return wanted, call_model(call, wanted.write(probe.copy()), len(probe), keep_dtype=True)
@@ -154,16 +153,16 @@ def _first_answer(
 
 
 def _answers_again(call: Callable[[Any], Any], table: Any, first: np.ndarray) -> bool:
-    """Ask the same rows once more; a model that says something else is warned about."""
+    """Predict the same rows again; warn if the predictions differ."""
     again = call_model(call, table, len(first), keep_dtype=True)
     # sums in several threads may differ in their last bits
     unit = np.finfo(np.float32 if first.dtype.itemsize <= 4 else np.float64).eps
     same = again.shape == first.shape and np.allclose(again, first, rtol=64 * unit, atol=0, equal_nan=True)
     if not same:
         warnings.warn(
-            "the model answers differently when it is asked the same rows twice: it is random or changes its "
-            "state. Explanations of it cannot be repeated, and slopes by finite differences mean little. Fix "
-            "its seed, or switch it to inference.",
+            "the model returned different predictions for the same rows: it is random or changes its state. "
+            "Its explanations are not reproducible, and finite differences are unreliable. Fix its seed, or "
+            "switch it to inference mode.",
             ModelWarning,
             stacklevel=4,
         )
@@ -171,10 +170,10 @@ def _answers_again(call: Callable[[Any], Any], table: Any, first: np.ndarray) ->
 
 
 def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
-    """Call the user's model; whatever it raises becomes a `ModelError` that says so.
+    """Call the user's model; any exception becomes a `ModelError`.
 
-    `table` is the model's own copy, which it may change, and the answer ours: it is no view of the table or
-    of an array the model keeps.
+    `table` is a copy that the model may modify. The result is also a copy, not a view of the table or of an
+    array that the model keeps.
     """
     try:
         answer = call(table)
@@ -187,8 +186,9 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
         raw = np.array(answer.detach().cpu().numpy() if hasattr(answer, "detach") else answer)
     except Exception as error:
         raise ModelError(
-            f"the model returned {describe(answer)}, which is no array ({type(error).__name__}: {error}); "
-            f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that gives one number per row."
+            f"the model returned {describe(answer)}, which is not an array ({type(error).__name__}: "
+            f"{error}); "
+            f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that returns one number per row."
         ) from error
     if raw.ndim == 1:
         raw = raw[:, None]
@@ -200,7 +200,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
     if raw.dtype.kind not in "fiub":
         raise ModelError(
             f"the model returned {raw.dtype} values such as {raw.flat[0]!r}; expected numbers. "
-            "Explain its probabilities or scores instead of its labels."
+            "Pass a method that returns probabilities or scores instead of labels."
         )
     return raw if keep_dtype else raw.astype(np.float64, copy=False)
 
@@ -214,7 +214,7 @@ def _choose(output: Any, names: tuple[str, ...], labels: Mapping[Any, int], task
     if isinstance(output, (list, tuple)):
         found = tuple(i for one in output for i in _choose(one, names, labels, task))
         if len(set(found)) < len(found):
-            raise InputError(f"output={output!r} names an output twice; expected each of them once.")
+            raise InputError(f"output={output!r} names an output twice; expected distinct outputs.")
         return found
     try:
         if output in labels:

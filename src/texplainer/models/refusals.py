@@ -1,4 +1,4 @@
-"""Rows that no explanation is tried of, with the reason: cells that no model, or not this one, can take."""
+"""Rows that are not explained, with the reason: values that the model cannot handle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from texplainer.types import Array
 
 
 def refused_rows(predictor: Predictor, names: Sequence[str], rows: Array) -> dict[int, Any]:
-    """Rows with infinite cells, and with missing ones if this model minds."""
+    """Return the rows with infinite values, and those with missing values that this model rejects."""
     refused: dict[int, Any] = {}
     infinite = np.isinf(rows).any(axis=1)
     gaps = np.isnan(rows)
@@ -23,12 +23,12 @@ def refused_rows(predictor: Predictor, names: Sequence[str], rows: Array) -> dic
         refused[int(i)] = f"{cell}; expected a finite number. Clip or drop it."
     for i in minded:
         cell = _cell(names, rows[i], gaps[i])
-        refused[int(i)] = f"{cell} and the model does not take missing values. Impute or drop it."
+        refused[int(i)] = f"{cell} and the model does not accept missing values. Impute or drop it."
     return refused
 
 
 def _rejected_rows(predictor: Predictor, rows: Array, gaps: np.ndarray, holed: np.ndarray) -> np.ndarray:
-    """Those of the rows with missing cells that the model minds; one row is asked for every pattern."""
+    """Return the rows with missing values that the model rejects; one row is predicted per pattern."""
     if not len(holed):
         return holed
     packed = np.packbits(gaps[holed], axis=1)  # an eighth of the bytes to sort
@@ -38,7 +38,7 @@ def _rejected_rows(predictor: Predictor, rows: Array, gaps: np.ndarray, holed: n
 
 
 def _taken(predictor: Predictor, rows: Array) -> np.ndarray:
-    """Whether the model predicts a number for each row."""
+    """Return whether the model predicts a number for each row."""
     try:
         return np.asarray(np.isfinite(predictor(rows)).all(axis=1))
     except ModelError:  # one of them is too much for it: ask again, one by one
@@ -54,4 +54,4 @@ def _predicts(predictor: Predictor, row: Array) -> bool:
 
 def _cell(names: Sequence[str], row: Array, bad: np.ndarray) -> str:
     j = int(np.flatnonzero(bad)[0])
-    return f"cell {names[j]!r} is {row[j]}"
+    return f"value {names[j]!r} is {row[j]}"

@@ -1,8 +1,8 @@
 """The scales of classifiers: probabilities, and the log-odds of each class against the others.
 
-A binary classifier has two outputs, [1-p, p] as probabilities and [-z, z] as log-odds, so that an output
-is always chosen by its class. Scores of a softmax are known only up to a constant; the log-odds
-log p/(1-p) are not, and two models with equal predictions get equal ones.
+A binary classifier has two outputs, [1-p, p] as probabilities and [-z, z] as log-odds, so that an output is
+always chosen by its class. Softmax scores are defined only up to a constant. The log-odds log p/(1-p) are
+unique, so two models with equal predictions have equal log-odds.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ FLOOR = float(np.finfo(np.float64).eps)
 
 
 def numbered(count: int) -> tuple[str, ...]:
-    """Names for outputs that have none."""
+    """Return default output names."""
     return ("output",) if count == 1 else tuple(f"output {i}" for i in range(count))
 
 
 def two_sided(margin: np.ndarray) -> np.ndarray:
-    """A binary margin z as the two outputs [-z, z]; other margins unchanged."""
+    """Convert binary log-odds z to the two outputs [-z, z]; leave others unchanged."""
     if margin.ndim == 2 and margin.shape[1] == 1:
         margin = margin[:, 0]
     return np.column_stack([-margin, margin]) if margin.ndim == 1 else margin
 
 
 def both_classes(p: np.ndarray) -> np.ndarray:
-    """A binary probability p as the two outputs [1-p, p]; other probabilities unchanged."""
+    """Convert a binary probability p to the two outputs [1-p, p]; leave others unchanged."""
     if p.ndim == 2 and p.shape[1] == 1:
         p = p[:, 0]
     return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 
 
 def softmax_log_odds(scores: np.ndarray) -> np.ndarray:
-    """Log-odds from the scores of a softmax, z_k - log(sum of the others' exp z); one column is z itself.
+    """Compute log-odds from softmax scores, z_k - log(sum of the others' exp z); a single column is z itself.
 
-    Taken directly, not through p, so that a nearly certain row keeps its digits.
+    They are computed directly, not from p, so that confident predictions keep their precision.
     """
     scores = np.asarray(scores)
     if scores.ndim == 1 or scores.shape[1] == 1:
@@ -55,16 +55,16 @@ def softmax_log_odds(scores: np.ndarray) -> np.ndarray:
 
 
 def sigmoid_log_odds(scores: np.ndarray) -> np.ndarray:
-    """Log-odds where each class has its own sigmoid and the row is divided by its sum."""
+    """Compute log-odds if each class has its own sigmoid and rows are normalised to sum 1."""
     return softmax_log_odds(log_expit(scores) if np.ndim(scores) == 2 else scores)
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
-    """Log-odds from probabilities of all classes, each row of sum 1; from their ratios, not from 1 - p."""
+    """Compute log-odds from the probabilities of all classes, by their ratios, not from 1 - p."""
     p = np.asarray(p)
     return softmax_log_odds(np.log(np.maximum(p, FLOOR))) if p.shape[1] > 1 else label_log_odds(p)
 
 
 def label_log_odds(p: np.ndarray) -> np.ndarray:
-    """Log-odds of labels that do not exclude each other."""
+    """Compute the log-odds of a multi-label classifier."""
     return np.log(np.maximum(p, FLOOR)) - np.log(np.maximum(1 - np.asarray(p), FLOOR))

@@ -1,1 +1,1 @@
-"""What every part may use: digests, random states, progress, the watch on a parent process."""
+"""Utilities for all packages: hashes, random states, progress bars, the watch on a parent process."""

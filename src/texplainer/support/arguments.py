@@ -1,4 +1,4 @@
-"""The arguments of an explainer, checked in one place: a message has the value and what is expected."""
+"""Validation of arguments; a message names the value and what was expected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _known_bounds(value: Any) -> bool:
     try:
         return not np.isnan(np.concatenate([np.ravel(np.asarray(side, dtype=float)) for side in value])).any()
     except (TypeError, ValueError):
-        return True  # what is no pair of numbers has a message of its own
+        return True  # anything that is not a pair of numbers gets another message
 
 
 def _groups(value: Any) -> bool:
@@ -60,7 +60,7 @@ CHECKS: dict[str, Check] = {
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
     "feature_names": (_names, "a list with one name per column"),
     "output": (lambda v: not isinstance(v, (list, tuple)) or len(v) > 0, "at least one output, or None"),
-    "bounds": (_known_bounds, "limits that are numbers; use -inf and inf where there is none"),
+    "bounds": (_known_bounds, "numbers; use -inf and inf for no limit"),
     "categorical": (_groups, "for each name a list of columns or one of nominal, ordinal, numeric"),
 }
 
@@ -71,7 +71,7 @@ EVALUATION_CHECKS: dict[str, Check] = {
     "k": (_counts, "whole numbers of features such as (1, 3, 5), or None"),
     "neighbours": (_positive, "a whole number of at least 1"),
     "sigma": (_size, "a number of at least 0"),
-    "flip": (lambda v: _size(v) and v <= 1, "a share between 0 and 1"),
+    "flip": (lambda v: _size(v) and v <= 1, "a fraction between 0 and 1"),
     "runs": (_positive, "a whole number of at least 1"),
     "controls": (_texts, "names of controls, () for none"),
     "seed": (lambda v: _whole(v) and v >= 0, "a whole number of at least 0"),
@@ -80,7 +80,7 @@ EVALUATION_CHECKS: dict[str, Check] = {
 
 
 def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = CHECKS) -> None:
-    """Refuse values that could only fail later, or be ignored."""
+    """Reject values that would fail later or be ignored."""
     for name, (fine, expected) in checks.items():
         if name in arguments and not fine(arguments[name]):
             shown = repr(arguments[name])

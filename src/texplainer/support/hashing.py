@@ -1,8 +1,8 @@
-"""SHA-256 fingerprints of files, arrays and plain values, the same on every machine.
+"""SHA-256 hashes of files, arrays and plain values, the same on every machine.
 
-Arrays are hashed row by row, so that a table explained in pieces has the fingerprint of the table
-explained at once. What compares equal hashes equal: NaNs have one bit pattern, numbers are little
-endian, and text and mixed columns are hashed as JSON.
+Arrays are hashed row by row, so the hash does not depend on the blocks in which a table is processed. Equal
+values have equal hashes: NaNs have one bit pattern, numbers are little-endian, and text and mixed columns are
+hashed as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 class RowDigest:
-    """The running fingerprint of an array that arrives in pieces."""
+    """The running hash of an array that arrives in blocks."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -50,17 +50,17 @@ def of_facts(value: Any) -> str:
 
 
 def canonical_json(value: Any) -> bytes:
-    """One spelling for equal values: sorted keys, no spaces."""
+    """Return the canonical JSON of a value: sorted keys, no spaces."""
     return _ENCODER.encode(value).encode()
 
 
 def json_round_trip(value: Any) -> Any:
-    """A value as JSON gives it back, so that its fingerprint is the same before writing and after reading."""
+    """Return a value after a JSON round trip: its hash is the same before writing and after reading."""
     return json.loads(json.dumps(value, default=plain))
 
 
 def canonical_bytes(rows: np.ndarray) -> bytes:
-    """The bytes a fingerprint is made of; joining those of pieces gives those of the whole."""
+    """Return the bytes to hash; those of blocks concatenate to those of the whole array."""
     kind = rows.dtype.kind
     if kind == "f":
         return np.where(np.isnan(rows), np.nan, rows).astype("<f8").tobytes()
@@ -70,7 +70,7 @@ def canonical_bytes(rows: np.ndarray) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """Turn numpy's scalars and arrays, mappings and tuples into what JSON knows."""
+    """Convert numpy scalars and arrays, mappings and tuples to JSON types."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""What people give: the name they may have meant, and an object in a few words."""
+"""Helpers for messages: similar names, and short descriptions of objects."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def suggest(name: Any, names: Sequence[str]) -> str:
-    """A sentence with the names nearest to an unknown one, to be put after a message; empty if none is near.
+    """Return "Did you mean ...?" with the names most similar to an unknown one; empty if there are none.
 
-    Case and the kind of blanks do not count.
+    Case and separators are ignored.
     """
     plain = {_plain(known): known for known in reversed(names)}
     found = [plain[key] for key in get_close_matches(_plain(str(name)), list(plain), n=3, cutoff=0.6)]
@@ -18,7 +18,7 @@ def suggest(name: Any, names: Sequence[str]) -> str:
 
 
 def describe(subject: Any) -> str:
-    """An object in a few words: a number or text itself, anything else by its type."""
+    """Describe an object: numbers and strings by value, anything else by type."""
     if subject is None or isinstance(subject, (bool, int, float, str)):
         return repr(subject)
     kind = type(subject).__name__

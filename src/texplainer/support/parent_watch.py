@@ -1,6 +1,6 @@
-"""A worker process that ends with the one that started it, however that ended.
+"""End a worker process when its parent process ends.
 
-A driver that was killed cannot tell its workers; they would finish their work for nobody, or wait for ever.
+A parent that was killed cannot stop its workers; they would run on, or wait forever.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 
 def end_with(parent: int) -> None:
-    """Leave this process within about a second after the process `parent` is gone."""
+    """Exit this process within about a second after the process `parent` has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""Progress where a person is watching, silence elsewhere: over tasks, rows, bytes, or of unknown length."""
+"""Progress bars over tasks, rows and bytes; shown on a terminal only."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-#: what is told as rows are done: (rows done, rows in all)
+#: a progress callback: (rows done, rows in total)
 Tell = Callable[[int, int], None]
 
 
 def watched(show: bool | None = None) -> bool:
-    """Whether to show anything: as told, else on a terminal."""
+    """Return whether to show progress: `show` if given, otherwise whether this is a terminal."""
     return sys.stderr.isatty() if show is None else show
 
 
 def track(
     tasks: Sequence[T], label: str, show: bool | None = None, sizes: Sequence[int] | None = None
 ) -> Iterable[T]:
-    """Iterate over tasks under a bar; `sizes` weighs them (rows in a block)."""
+    """Iterate over tasks with a progress bar; `sizes` are their weights (rows in a block)."""
     if show is None and len(tasks) <= 1:
         return tasks
     return _tracked(tasks, label, sizes) if watched(show) else tasks
@@ -29,7 +29,7 @@ def track(
 
 @contextlib.contextmanager
 def telling(progress: bool | Tell | None, done: int, total: int) -> Iterator[Tell]:
-    """A function of (rows done, rows in all) to call on the way; by default a bar on a terminal."""
+    """Return a callback of (rows done, rows in total); by default a progress bar on a terminal."""
     if callable(progress):
         yield progress
     elif watched(progress):
@@ -40,13 +40,13 @@ def telling(progress: bool | Tell | None, done: int, total: int) -> Iterator[Tel
 
 
 def waiting(words: str) -> AbstractContextManager[Any]:
-    """A spinner while something without a measure takes its time."""
+    """Show a spinner during a task of unknown length."""
     return _console().status(words) if watched() else nullcontext()
 
 
 @contextlib.contextmanager
 def counting_bytes(words: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of bytes that came; None in all: nobody knows how many."""
+    """Return a callback for received bytes; `total` is None if unknown."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
@@ -78,7 +78,7 @@ def _row_bar(done: int, total: int) -> Iterator[Tell]:
     from rich.text import Text
 
     class Speed(ProgressColumn):
-        """Rows a second since this run began; rows kept from before do not count."""
+        """Rows per second since this run started; rows of earlier runs are not counted."""
 
         def render(self, task: Task) -> Text:
             seconds = task.elapsed or 0.0

@@ -1,8 +1,7 @@
-"""Keep other libraries' hands off the global random generators.
+"""Isolate the global random generators from other libraries.
 
-Some explainers draw from numpy's, Python's or torch's global generator, and some even reseed it. Inside
-`isolated(seed)` they find generators that depend on the seed alone; afterwards the user's own states are
-back, bit for bit, whatever happened.
+Some explainers draw from numpy's, Python's or torch's global generator, and some reseed it. Inside
+`isolated(seed)` these generators depend on the seed only; afterwards the user's states are restored exactly.
 """
 
 from __future__ import annotations
@@ -36,5 +35,5 @@ def isolated(seed: int) -> Iterator[None]:
 
 
 def stream(seed: int, *words: object) -> int:
-    """Derive a seed from a seed and some words; the same on every machine, independent of the others."""
+    """Derive a seed from a seed and some keys; the same on every machine, independent of other keys."""
     return zlib.crc32("\x1f".join(map(str, (seed, *words))).encode())

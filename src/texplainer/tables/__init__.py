@@ -1,1 +1,1 @@
-"""Tables in memory: any table in, float arrays and a schema inside, the model's own kind of table out."""
+"""Tables in memory: converts any table to a float array and a schema, and back to the model's input type."""

@@ -1,4 +1,4 @@
-"""One column of a table: its levels, its numbers, and how it writes a missing cell."""
+"""One column of a table: its categories, its numbers, and its missing-value marker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from texplainer.types import Array
 
 
 def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], Any] | None:
-    """(levels, dtype to restore) of a categorical column, None for a numeric one."""
+    """Return (categories, dtype to restore) of a categorical column, None for a numeric one."""
     if isinstance(column, nw.Series):
         own = column.to_native()
         native_dtype = own.dtype if hasattr(own, "dtype") else own.type
@@ -29,9 +29,9 @@ def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], 
         except TypeError:
             odd = next(v for v in present if not isinstance(v, (str, int, float, np.number)))
             raise InputError(
-                f"column {name!r} holds {type(odd).__name__} cells such as {odd!r}; expected numbers or "
-                "categories. Spread them over columns of their own; for a model that takes such cells, "
-                "explain a function that puts them together."
+                f"column {name!r} holds {type(odd).__name__} values such as {odd!r}; expected numbers or "
+                "categories. Split them into separate columns. If the model needs such values, explain a "
+                "function that assembles them."
             ) from None
     if column.dtype.kind == "b":
         return (False, True), None
@@ -42,7 +42,7 @@ def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], 
 
 
 def missing_mark(column: Any, kind: str) -> Any:
-    """How a column writes a missing level: an encoder tells None from NaN."""
+    """Return the column's missing-value marker; encoders distinguish None from NaN."""
     usual = np.nan if kind == "pandas" else None
     if isinstance(column, nw.Series) or column.dtype.kind != "O":
         return usual
@@ -50,7 +50,7 @@ def missing_mark(column: Any, kind: str) -> Any:
 
 
 def floats_of(column: Any, name: str) -> Array:
-    """The numbers of a column; times count in days, a missing cell is NaN."""
+    """Return a column as floats; times in days, missing values as NaN."""
     values = np.asarray(column.to_list(), dtype=object) if isinstance(column, nw.Series) else column
     if values.dtype.kind in "fiub":
         if dtypes.has_large(values):
@@ -66,7 +66,8 @@ def floats_of(column: Any, name: str) -> Array:
             out[i] = np.nan if native.is_missing(value) else float(value)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"row {i}: {value!r} in column {name!r} is not a number; the background holds numbers there. "
+                f"row {i}: {value!r} in column {name!r} is not a number; the column is numeric in the "
+                "background. "
                 "Convert the column, or give a background in which it is categorical."
             ) from None
     dtypes.check_exact(values, name)

@@ -1,7 +1,7 @@
-"""Tables of other libraries, in and out: numpy, pandas, polars, Arrow, scipy sparse, lists, a single row.
+"""Convert tables from and to numpy, pandas, polars, Arrow, scipy sparse, lists and single rows.
 
-`columns_of` splits any table into names and one column each; `dtypes` writes them again as the kind of table they
-came from.
+`columns_of` splits any table into names and one column each; `dtypes` writes them again as the kind of table
+they came from.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from texplainer.errors import InputError, LazyTableWarning
 from texplainer.support.names import describe
 from texplainer.tables import dtypes
 
-#: a sparse table of more cells is not made dense
+#: a larger sparse table is not converted to dense
 MOST_CELLS = 2**28
 DAY = np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table taken apart.
+    """A table split into columns.
 
     `labels` is the header of a frame whose names are no plain texts; `zones` are the time zones of columns,
     `dtypes` those of a frame; `nulls` are the columns of a polars or Arrow table that hold one.
@@ -41,7 +41,7 @@ class Columns:
 
 
 def columns_of(table: Any, one_row: bool = False) -> Columns:
-    """Split any table; a one-dimensional array is a row where `one_row` says so."""
+    """Split any table; with `one_row` a one-dimensional array is one row."""
     if _is_sparse(table):  # before mappings: one of scipy's formats is a dict
         return Columns(None, _of_array(_dense(table), one_row), "array")
     if isinstance(table, Mapping):
@@ -69,12 +69,12 @@ def columns_of(table: Any, one_row: bool = False) -> Columns:
 
 
 def collected(table: Any) -> Any:
-    """Run the query of a lazy frame, and say so: its rows are needed more than once."""
+    """Collect a lazy frame, with a warning: its rows are needed more than once."""
     if not (hasattr(table, "collect") and type(table).__module__.startswith("polars")):
         return table
     warnings.warn(
-        "a polars LazyFrame is collected here, all its rows at once. Collect it yourself to do so only once, "
-        "or pass the file it scans to texplainer.run to go through it in parts.",
+        "a polars LazyFrame was collected: all its rows are now in memory. Collect it yourself to do this "
+        "only once, or pass the file to texplainer.run, which reads it in parts.",
         LazyTableWarning,
         stacklevel=2,
     )
@@ -82,7 +82,7 @@ def collected(table: Any) -> Any:
 
 
 def index_of(table: Any) -> np.ndarray | None:
-    """The labels of a pandas frame's rows where they say more than their positions, (rows,)."""
+    """Return a pandas frame's row labels, (rows,), unless they are the default positions."""
     if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
         return None
     index = table.index
@@ -92,7 +92,7 @@ def index_of(table: Any) -> np.ndarray | None:
 
 
 def wider(dtype: Any, levels: Sequence[Any]) -> Any:
-    """A categorical dtype with further levels."""
+    """Return a categorical dtype with additional categories."""
     if hasattr(dtype, "ordered") and hasattr(dtype, "categories"):
         return type(dtype)([*dtype.categories, *levels], ordered=dtype.ordered)
     if type(dtype).__name__ != "Enum":  # polars' other kind takes any level
@@ -101,7 +101,7 @@ def wider(dtype: Any, levels: Sequence[Any]) -> Any:
 
 
 def plain_names(labels: Any) -> list[str]:
-    """Texts for a frame's column labels: numbers, None, and the tuples of a header of several rows."""
+    """Convert a frame's column labels (numbers, None, tuples of a multi-index) to strings."""
     return ["/".join(str(part) for part in n) if isinstance(n, tuple) else str(n) for n in labels]
 
 
@@ -121,21 +121,21 @@ def with_dtypes_of(frame: Any, like: Any) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is None, NaN, NaT or NA."""
+    """Return whether a value is None, NaN, NaT or NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return bool(np.ndim(value) == 0 and value != value)
 
 
 def days_of(values: Any) -> np.ndarray:
-    """Datetimes as days since 1970, and durations as days; NaN where there is none."""
+    """Convert datetimes to days since 1970 and durations to days; missing values to NaN."""
     values = np.asarray(values)
     zero = np.datetime64(0, "D") if values.dtype.kind == "M" else np.timedelta64(0, "D")
     return np.where(np.isnat(values), np.nan, (values - zero) / DAY)
 
 
 def times_of(days: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Days back as what they were read from, to the microsecond."""
+    """Convert days back to datetimes or durations, to the microsecond."""
     known = np.isfinite(days)
     ticks = np.where(known, np.rint(np.where(known, days, 0.0) * 86400e6), np.iinfo(np.int64).min)
     return ticks.astype(np.int64).astype(f"{dtype.kind}8[us]").astype(dtype)
@@ -166,7 +166,7 @@ def _of_pandas(table: Any) -> Columns:
 
 
 def _native_column(series: nw.Series, name: str) -> Any:
-    """A numpy column; a categorical dtype is kept whole, so that its levels are not lost."""
+    """Return a numpy column; a categorical dtype is kept, so that its categories are not lost."""
     dtype = series.dtype
     if isinstance(dtype, (nw.Categorical, nw.Enum)):
         arrow = hasattr(
@@ -210,7 +210,7 @@ def _times(series: nw.Series, name: str) -> np.ndarray:
 
 
 def _cells(values: Sequence[Any]) -> np.ndarray:
-    """An array of objects, one a cell, also where the cells are lists."""
+    """Return an object array with one entry per value, even if the values are lists."""
     out = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         out[i] = value
@@ -231,13 +231,14 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
         raise InputError(f"the rows have unequal lengths ({error}); expected a rectangular table.") from None
     if array.dtype.kind == "c":
         raise InputError(
-            "the table holds complex numbers; expected real ones. Pass their real and imaginary parts as "
-            "columns of their own."
+            "the table holds complex numbers; expected real ones. Pass real and imaginary parts as separate "
+            "columns."
         )
     if array.ndim == 0 or hasattr(table, "predict"):  # an ensemble is a sequence of its members
         swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
         raise InputError(
-            f"{describe(table)} was given as a table; expected rows and features: a frame or an array.{swapped}"
+            f"{describe(table)} was given as a table; expected rows and features: a frame or an "
+            f"array.{swapped}"
         )
     if array.ndim == 1 and one_row and len(array):
         array = array[None, :]
@@ -256,7 +257,8 @@ def _dense(table: Any) -> np.ndarray:
     cells = int(np.prod(table.shape))
     if cells > MOST_CELLS:
         raise InputError(
-            f"the sparse table has {table.shape[0]} x {table.shape[1]} cells; at most {MOST_CELLS} are made "
-            "dense at once. Pass some hundred rows as the background, and explain the others in parts."
+            f"the sparse table has {table.shape[0]} x {table.shape[1]} values; at most {MOST_CELLS} are "
+            "converted to dense at once. Pass a few hundred rows as the background and explain the others "
+            "in parts."
         )
     return table.toarray()

@@ -1,10 +1,10 @@
 """One-hot columns as one column of codes, and back.
 
-A model that eats `Purpose_car, Purpose_radio, ...` has one feature spread over several columns. Inside
-texplainer it is a single column of codes, the positions of its patterns: the combinations of cells that
-the background holds. Whatever moves a code therefore moves the group as a whole, and a row that cannot
-exist is never made. One-hot columns, dropped-first ones (all cells 0 is then a level too), a single 0/1
-column and any other multi-column encoding are all the same here.
+A model whose input is `Purpose_car, Purpose_radio, ...` encodes one feature in several columns. texplainer
+holds such a group as one column of codes. A code is the index of a pattern: a combination of values that
+occurs in the background. Changing a code changes the whole group, so impossible rows are never created.
+One-hot columns, one-hot columns with the first dropped (all zeros is then a category too), a single 0/1
+column and any other multi-column encoding are treated alike.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CHANCE = 10.0
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """The columns one feature is spread over, and its patterns there, (levels, columns).
+    """The columns that encode one feature, and its patterns, (categories, columns).
 
-    `missing` are the cells of a missing level: NaN, unless said otherwise.
+    `missing` are the values that encode a missing category, NaN by default.
     """
 
     columns: tuple[int, ...]
@@ -36,21 +36,21 @@ class ColumnGroup:
     missing: Array | float = np.nan
 
     def cells(self, codes: Array) -> Array:
-        """The cells of some codes, (codes, columns); NaN is a missing level."""
+        """Return the column values of some codes, (codes, columns); the code NaN is a missing category."""
         known = np.isfinite(codes)
         return np.where(known[:, None], self.patterns[np.where(known, codes, 0).astype(int)], self.missing)
 
     @property
     def indicator(self) -> bool:
-        """Whether all cells are 0 or 1."""
+        """Return whether all values are 0 or 1."""
         return bool(np.isin(self.patterns, (0.0, 1.0)).all())
 
 
 @dataclass(frozen=True)
 class OneHotLayout:
-    """Where every narrow column comes from: a wide column, or a group.
+    """Maps each folded column to one column, or a group of columns, of the model's table.
 
-    `places[j]` is the wide column of narrow column j (the first one, of a group).
+    `places[j]` is the model's column of folded column j (the first one of a group).
     """
 
     width: int
@@ -59,11 +59,11 @@ class OneHotLayout:
 
     @property
     def plain(self) -> np.ndarray:
-        """Narrow columns that are a wide column of their own."""
+        """Folded columns that are a single column of the model's table."""
         return np.array([j for j in range(len(self.places)) if j not in self.groups], dtype=int)
 
     def to_cells(self, rows: Array) -> Array:
-        """Narrow rows of codes -> the wide rows the model eats."""
+        """Convert rows of codes to rows of the model's table."""
         wide = np.empty((len(rows), self.width))
         wide[:, np.take(self.places, self.plain)] = rows[:, self.plain]
         for j, group in self.groups.items():
@@ -71,7 +71,7 @@ class OneHotLayout:
         return wide
 
     def to_codes(self, wide: Array, names: Sequence[str]) -> Array:
-        """Wide rows -> narrow rows of codes; `names` are the wide columns', for the error."""
+        """Convert rows of the model's table to rows of codes; `names` are its columns, for errors."""
         narrow = wide[:, self.places]
         for j, group in self.groups.items():
             cells = wide[:, group.columns]
@@ -83,14 +83,14 @@ class OneHotLayout:
                 own = [names[c] for c in group.columns]
                 raise InputError(
                     f"row {i}: the one-hot columns {own} hold {cells[i].tolist()}, "
-                    "a combination the background does not hold. Add a row with it to the background, or "
-                    "repair the row."
+                    "a combination that does not occur in the background. Add a row with it to the "
+                    "background, or correct the row."
                 )
             narrow[:, j] = np.where(missing, np.nan, same.argmax(axis=1))
         return narrow
 
     def narrow(self, wide: np.ndarray, axis: int = 1, fill: float = 0.0) -> np.ndarray:
-        """Pick the plain columns of an array over wide columns; groups get `fill`."""
+        """Select the ungrouped columns of an array over the model's columns; groups get `fill`."""
         out = np.take(wide, self.places, axis=axis)
         index = (slice(None),) * axis + (list(self.groups),)
         out[index] = fill
@@ -98,7 +98,7 @@ class OneHotLayout:
 
 
 def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[OneHotLayout, tuple[str | int, ...]]:
-    """The layout of some groups of wide columns, and each narrow column's group name or wide column."""
+    """Return the layout of the given groups, and each folded column's group name or original column."""
     owner = {column: name for name, columns in groups.items() for column in columns}
     places: list[int] = []
     labels: list[str | int] = []
@@ -117,7 +117,7 @@ def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[OneHotL
 
 
 def patterns_of(cells: Array) -> Array:
-    """The different rows of a group's cells; of one-hot columns all there can be, in the columns' order."""
+    """Return the distinct patterns of a group; for one-hot columns all possible ones, in column order."""
     width = cells.shape[1]
     found = np.unique(cells[~np.isnan(cells).any(axis=1)], axis=0)
     if width == 1:
@@ -129,7 +129,7 @@ def patterns_of(cells: Array) -> Array:
 
 
 def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[str, ...]:
-    """A readable name for every pattern: the column that is on, without the group's prefix."""
+    """Name every pattern by its column that is 1, without the group's prefix."""
     short = [_without_prefix(name, group) for name in columns]
     names = []
     for pattern in patterns:
@@ -144,11 +144,11 @@ def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[st
 
 
 def detect(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[int, ...]]:
-    """Find one-hot groups: 0/1 columns that share a prefix ("Purpose_car", "Purpose_radio"), one on at most.
+    """Find one-hot groups: 0/1 columns with a common prefix ("Purpose_car"), at most one of them 1 in a row.
 
-    What is found must not hang on the sample: a column of a level too rare to be in it belongs to its group
-    by its name. Columns without names could be told by their places only, which one rare level would upset:
-    they are left alone (`unnamed_groups` says which look like a group).
+    The result must not depend on the sample: a column whose category is too rare to occur in it still belongs
+    to its group by name. Columns without names could only be grouped by position, which one rare category
+    would break. They are left as they are (`unnamed_groups` finds candidates).
     """
     if len(rows) < DETECTION_ROWS or not named:
         return {}
@@ -156,7 +156,7 @@ def detect(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[in
 
 
 def unnamed_groups(rows: Array) -> dict[str, tuple[int, ...]]:
-    """Find 0/1 columns side by side of which exactly one is on in every row."""
+    """Find adjacent 0/1 columns of which exactly one is 1 in every row."""
     if len(rows) < DETECTION_ROWS:
         return {}
     varying = [j for j in _binary(rows) if rows[:, j].any() and not rows[:, j].all()]
@@ -164,7 +164,7 @@ def unnamed_groups(rows: Array) -> dict[str, tuple[int, ...]]:
 
 
 def _binary(rows: Array) -> list[int]:
-    """Columns that hold nothing but 0 and 1, be it one of them only."""
+    """Return the columns whose values are all 0 or 1."""
     return [j for j in range(rows.shape[1]) if np.isin(rows[:, j], (0.0, 1.0)).all()]
 
 
@@ -200,7 +200,7 @@ def _by_position(rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
 
 
 def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
-    """Whether one cell is on in every row; or at most one, by no chance (dropped or missing levels)."""
+    """Return whether exactly one column is 1 in every row, or at most one, beyond chance."""
     cells = rows[:, list(columns)]
     on = cells.sum(axis=1)
     if len(columns) < 2 or on.max() > 1:
@@ -213,7 +213,7 @@ def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
 
 
 def _prefixes(name: str) -> list[str]:
-    """Every beginning of a name that ends in a separator, with the separator."""
+    """Return every prefix of a name that ends in a separator, including the separator."""
     ends = {at + len(s) for s in SEPARATORS for at in range(1, len(name)) if name.startswith(s, at)}
     return [name[:end] for end in sorted(ends) if end < len(name)]
 

@@ -1,11 +1,11 @@
-"""The schema of a table: what its columns are called and what their floats stand for.
+"""The schema of a table: the names of its columns and the meaning of their floats.
 
-Inside texplainer a table is a float64 array and a `Schema`. The schema is learnt once, from the
-background. It remembers the columns' names, turns any later table into floats (`read`: reordering
-columns by name, refusing what does not fit) and turns floats back into the kind of table the model
-was given by its user (`write`). A categorical column (text, a category dtype, or one declared by
-name) is held as integer codes, the positions of its `levels`; a missing level is NaN. Levels that are first
-met in the rows to explain are counted on (`unseen`). A group of one-hot columns is one such column.
+Inside texplainer a table is a float64 array and a `Schema`. The schema is learnt once, from the background.
+It stores the column names, converts later tables to floats (`read`; columns are reordered by name, and tables
+that do not fit are rejected) and converts floats back to the model's input type (`write`). A categorical
+column (text, a category dtype, or declared by name) is held as integer codes, the positions in its `levels`;
+a missing category is NaN. Categories that first occur in the rows to explain get further codes (`unseen`). A
+group of one-hot columns is one such column.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _NEW_CATEGORY = threading.Lock()
 
 @dataclass(frozen=True)
 class Schema:
-    """What is known of a table's columns.
+    """The columns of a table: names, categories and types.
 
     Attributes
     ----------
     names
         One name per column.
     kind
-        The table's own kind: "array", "pandas", "polars" or "pyarrow".
+        The table's type: "array", "pandas", "polars" or "pyarrow".
     levels
-        Column index -> the levels its codes stand for.
+        Column index -> the categories of its codes.
     dtypes
         Column index -> the categorical dtype to restore when writing (None: plain values).
     named
-        Whether the user's tables carried names of their own.
+        Whether the user's tables have column names.
     missing
-        Column index -> how a missing level is written (None, NaN, NA), as met in the background.
+        Column index -> the marker of a missing category (None, NaN, NA) in the background.
     ordinal
-        Indices of the categorical columns whose levels have an order.
+        Indices of the categorical columns whose categories are ordered.
     inner, layout
-        Of a schema with groups: that of the wide table the model eats, and which columns make one.
+        For a schema with groups: the schema of the model's table, and the columns of each group.
     labels
-        The header of a pandas frame, where its names are no texts.
+        The header of a pandas frame whose column names are not strings.
     times
         Column index -> the dtype of a column of datetimes or durations.
     zones
@@ -58,12 +58,12 @@ class Schema:
     restore
         Column index -> the dtype of a frame's column, where it is not written as plain floats.
     narrow_floats
-        Whether the user's numbers were float32 throughout: the model then gets float32.
+        Whether all of the user's numbers were float32; the model then gets float32.
     header
-        The background's own names, where `feature_names` gave it others; a table may carry either.
+        The background's own names if `feature_names` replaced them; a table may have either.
     unseen
-        Column index -> {category met after the background: its code}. Codes are never used again for
-        another category, so that calls from several threads do not meet.
+        Column index -> {category met after the background: its code}. Codes are never used again for another
+        category, so that calls from several threads do not meet.
     """
 
     names: tuple[str, ...]
@@ -90,23 +90,23 @@ class Schema:
 
     @property
     def numeric(self) -> np.ndarray:
-        """Mask of the columns a derivative makes sense for."""
+        """Mask of the numeric columns."""
         return np.array([j not in self.levels for j in range(self.width)])
 
     @property
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """Features spread over several columns: name -> their columns in the wide table, moved as one."""
+        """Features encoded in several columns: name -> their columns in the model's table."""
         found = {} if self.layout is None else self.layout.groups
         return {self.names[j]: group.columns for j, group in found.items()}
 
     @property
     def encoded(self) -> bool:
-        """Whether the model sees something else than this schema's floats (level names, one-hot cells)."""
+        """Whether the model's input differs from this schema's floats (category names, one-hot columns)."""
         own = any(levels != tuple(range(len(levels))) for levels in self.levels.values())
         return own or self.layout is not None
 
     def read(self, table: Any) -> Array:
-        """Turn a table into floats, (rows, features), in this schema's column order."""
+        """Convert a table to floats, (rows, features), in this schema's column order."""
         if self.inner is not None and self.layout is not None:
             return self.layout.to_codes(self.inner.read(table), self.inner.names)
         found = native.columns_of(table, one_row=True)
@@ -133,7 +133,7 @@ class Schema:
         return out
 
     def write(self, rows: Array) -> Any:
-        """Turn floats back into the kind of table the model eats."""
+        """Convert floats back to the model's input type."""
         if self.inner is not None and self.layout is not None:
             return self.inner.write(self.layout.to_cells(rows))
         array = self.kind == "array"
@@ -156,7 +156,7 @@ class Schema:
         return dtypes.frame_of(columns, self.kind, own, self.labels)
 
     def column(self, rows: Array, index: int) -> np.ndarray:
-        """The user's own values of one column (levels instead of codes)."""
+        """Return the original values of one column (categories instead of codes)."""
         values = rows[:, index]
         if index in self.times:
             return native.times_of(values, self.times[index])
@@ -176,7 +176,7 @@ class Schema:
         return out
 
     def shown(self, rows: Array) -> np.ndarray:
-        """The user's own values of all columns, to be looked at and saved: a missing level is None."""
+        """Return the original values of all columns, for display and saving; a missing category is None."""
         if not self.levels:
             return rows
         out = np.empty(rows.shape, dtype=object)
@@ -187,7 +187,7 @@ class Schema:
         return out
 
     def _dtype(self, rows: Array, index: int) -> Any:
-        """The dtype a column of categories is written with: wider where a row has a level of its own."""
+        """Return the dtype of a categorical column, extended by the categories that occur only in `rows`."""
         known, codes = len(self.levels[index]), rows[:, index]
         if not np.nanmax(codes, initial=-1.0) >= known:
             return self.dtypes[index]
@@ -196,18 +196,18 @@ class Schema:
         return native.wider(self.dtypes[index], [new[code] for code in present])
 
     def wide(self, rows: Array) -> Array:
-        """The rows of the wide table the model eats, as floats."""
+        """Return the rows of the model's table, as floats."""
         return rows if self.layout is None else self.layout.to_cells(rows)
 
     def narrow(self, bounds: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
-        """ColumnGroup the bounds of a wide table; codes have none."""
+        """Fold the bounds of the model's table; codes do not have bounds."""
         if self.layout is None or bounds is None:
             return bounds
         low, high = bounds
         return self.layout.narrow(low, axis=0, fill=-np.inf), self.layout.narrow(high, axis=0, fill=np.inf)
 
     def grouped(self, groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[Schema, Array]:
-        """Hold groups of columns as one column of codes each; their levels are the patterns in `rows`."""
+        """Fold each group of columns into one column of codes; its categories are the patterns in `rows`."""
         layout, labels = onehot.layout_of(groups, rows)
         names = tuple(self.names[x] if isinstance(x, int) else x for x in labels)
         plain = {x: j for j, x in enumerate(labels) if isinstance(x, int)}  # wide column -> narrow one
@@ -240,13 +240,13 @@ class Schema:
         return out
 
     def _check_new(self, value: Any, row: int, index: int) -> None:
-        """A column of numbers cannot hold a text, nor one of texts a number."""
+        """Reject a string in a column of numbers, and a number in a column of strings."""
         levels = self.levels[index]
         texts = any(isinstance(level, str) for level in levels)
         if levels and isinstance(value, str) != texts:
             raise InputError(
-                f"row {row}: level {value!r} of column {self.names[index]!r} is unknown; expected one of "
-                f"{some(levels)}. Add a row with this level to the background, or map it to a known one."
+                f"row {row}: category {value!r} of column {self.names[index]!r} is unknown; expected one of "
+                f"{some(levels)}. Add a row with this category to the background, or map it to a known one."
             )
 
     def order_of(self, names: Sequence[str]) -> list[int]:
@@ -278,8 +278,7 @@ def learn(
 ) -> tuple[Schema, Array]:
     """Learn the schema of a background table and read it.
 
-    `categorical` names numeric columns that hold category codes; text and category columns are
-    recognised by themselves.
+    `categorical` names numeric columns that hold category codes; text and category columns are detected.
     """
     found = native.columns_of(table)
     own_names, columns, kind = found.names, found.values, found.kind
@@ -293,7 +292,7 @@ def learn(
     names = tuple(str(n) for n in (feature_names or own_names or [f"x{j}" for j in range(len(columns))]))
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise InputError(f"the column names {some(twice)} stand twice; expected unique names. Rename them.")
+        raise InputError(f"the column names {some(twice)} occur twice; expected unique names. Rename them.")
     declared = set(categorical)
     unknown = sorted(declared - set(names))
     if unknown:
@@ -334,7 +333,7 @@ def learn(
 
 
 def names_of(table: Any, feature_names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The column names `learn` would give a table."""
+    """Return the column names that `learn` would give a table."""
     found = native.columns_of(table)
     return tuple(
         str(n) for n in (feature_names or found.names or [f"x{j}" for j in range(len(found.values))])
@@ -342,7 +341,7 @@ def names_of(table: Any, feature_names: Sequence[str] | None = None) -> tuple[st
 
 
 def _ordered(levels: Mapping[int, tuple[Any, ...]], dtypes: Mapping[int, Any]) -> frozenset[int]:
-    """Columns of an ordered category dtype; and those of two numbers, which have a direction."""
+    """Return the columns of an ordered category dtype and those with two numeric categories."""
     numbers = {
         j for j, own in levels.items() if len(own) == 2 and all(isinstance(v, (int, float)) for v in own)
     }

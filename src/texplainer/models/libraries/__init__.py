@@ -1,8 +1,8 @@
 """The model libraries: one file each, one line each in `LIBRARIES`.
 
-A library is found by the name of the package a model's type comes from; a type's bases are looked up in
-order, so that an XGBClassifier, which is also a scikit-learn estimator, meets XGBoost first. Any other
-callable is taken as it is. No library is imported before a model of it is at hand.
+A library is found by the package name of the model's type. Base classes are looked up in order, so an
+XGBClassifier, which is also a scikit-learn estimator, is matched to XGBoost. Any other callable is used as it
+is. No library is imported before a model of it is passed.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ LIBRARIES = {
     "onnxruntime": "onnx",
     "skorch": "skorch",
 }
-FUNCTION = "function"  # whatever comes from none of them
+FUNCTION = "function"  # models of any other origin
 #: a model's method -> the scale it answers on
 METHODS = {"predict_proba": "probability", "decision_function": "raw"}
 
 
 def library_named(module: str) -> Library:
-    """Give one library of the table by its module's name."""
+    """Return the library of the given module name."""
     return import_module(f"texplainer.models.libraries.{module}").LIBRARY
 
 
 def every() -> dict[str, Library]:
-    """All libraries of the table, by the name a predictor calls them."""
+    """Return all libraries, by the `kind` of their predictors."""
     modules = dict.fromkeys((*LIBRARIES.values(), FUNCTION))
     return {library.name: library for library in map(library_named, modules)}
 
 
 def library_called(kind: str) -> Library:
-    """The library a predictor's kind means."""
+    """Return the library of a predictor's `kind`."""
     return every().get(kind) or library_named(FUNCTION)
 
 
 def file_readers() -> dict[str, tuple[Library, ModelFile]]:
-    """The files that libraries read by themselves, by their suffix."""
+    """Return the file types that libraries read, by suffix."""
     return {suffix: (library, file) for library in every().values() for suffix, file in library.files.items()}
 
 
@@ -66,7 +66,7 @@ def library_of(model: Any) -> Library:
 
 
 def unwrapped(model: Any) -> tuple[Any, str | None]:
-    """Give the model inside what only hands on its predictions, and the scale a method of it answers on."""
+    """Return the model inside a delegating wrapper, and the scale of the method, if a method was passed."""
     scale = None
     while True:
         scale = scale or getattr(model, "__name__", None)
@@ -77,7 +77,7 @@ def unwrapped(model: Any) -> tuple[Any, str | None]:
 
 
 def outlet_of(model: Any, schema: Schema) -> ModelAdapter:
-    """Find out how a model is called, and with which table."""
+    """Return the adapter of a model: how it is called, and with which table."""
     if schema.inner is not None:  # the model eats the wide table
         adapter = outlet_of(model, schema.inner)
         return replace(adapter, schema=replace(schema, inner=adapter.schema or schema.inner))
@@ -85,9 +85,9 @@ def outlet_of(model: Any, schema: Schema) -> ModelAdapter:
 
 
 def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
-    """Give the names of the columns a model encodes or splits as categories, in table order.
+    """Return the columns that a model encodes or splits as categories, in table order.
 
-    An integer column may be a number or a code; the model knows.
+    An integer column may hold numbers or codes; the model's encoders decide.
     """
     model = unwrapped(model)[0]
     found = set(library_of(model).categories(model, tuple(names)))
@@ -95,7 +95,7 @@ def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:
-    """Give the columns a model names as its own; names it made up itself do not count."""
+    """Return the column names a model was fitted with; generated default names do not count."""
     model = unwrapped(model)[0]
     try:
         found = library_of(model).feature_names(model)

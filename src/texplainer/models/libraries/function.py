@@ -1,4 +1,4 @@
-"""What comes from no known library: estimators by their methods, and functions from rows to predictions."""
+"""Models of other origin: objects with the methods of estimators, and functions from rows to predictions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from texplainer.tables.schema import Schema
 def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     if isinstance(model, type):
         raise InputError(
-            f"the class {model.__name__} was given; expected a fitted model. Make one and fit it first, "
+            f"the class {model.__name__} was passed; expected a fitted model. Create and fit an instance "
+            "first, "
             f"{model.__name__}(...).fit(X, y)."
         )
     if callable(model):
@@ -27,20 +28,20 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
 
 
 def _doubt_labels(model: Any) -> None:
-    """Warn of a classifier's labels: most rows have none that would change near by, and so only zeros."""
+    """Warn if the function returns labels: near most rows the label is constant, so the values are 0."""
     owner = getattr(model, "__self__", None)
     if getattr(model, "__name__", "") == "predict" and hasattr(owner, "classes_"):
         name = type(owner).__name__
         warnings.warn(
-            f"{name}.predict answers with labels, which change in steps: rows whose label nothing near by "
-            f"changes get zeros. Pass the {name} itself, or its predict_proba, to explain what it weighs.",
+            f"{name}.predict returns labels, which are piecewise constant: rows far from a decision "
+            f"boundary get zeros. Pass the {name} itself, or its predict_proba.",
             ModelWarning,
             stacklevel=5,
         )
 
 
 def _unwrapped(model: Any) -> Any:
-    """Find the model whose method a function is."""
+    """Return the model of a bound method."""
     if isinstance(model, partial) and not model.args and not model.keywords:
         return model.func
     owner = getattr(model, "__self__", None)

@@ -28,7 +28,7 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
 
 
 def _ending(model: Any, rows: np.ndarray) -> str:
-    """Ask the traced function for its last operation, reshaping aside: a softmax ends in exp, sum, div."""
+    """Find the last operation of the traced function, ignoring reshapes; a softmax ends in exp, sum, div."""
     import jax
 
     try:
@@ -42,7 +42,7 @@ def _ending(model: Any, rows: np.ndarray) -> str:
 
 
 def _operations(jaxpr: Any) -> Iterator[str]:
-    """The names of all operations in their order, those of inner functions among them."""
+    """Yield the names of all operations in order, including those of inner functions."""
     for step in jaxpr.eqns:
         inner = next((step.params[key] for key in ("jaxpr", "call_jaxpr") if key in step.params), None)
         if inner is None:

@@ -36,7 +36,7 @@ def _check_inputs(model: Any) -> None:
 
 
 def _ending(model: Any) -> str:
-    """The activation of the last layer, or the layer itself where it is one (Softmax, ReLU)."""
+    """Return the activation of the last layer, or the layer's name if it is an activation layer."""
     last = (getattr(model, "layers", None) or [None])[-1]
     name = getattr(getattr(last, "activation", None), "__name__", "")
     return name or (type(last).__name__.lower() if type(last).__name__ in ("Softmax", "ReLU", "ELU") else "")

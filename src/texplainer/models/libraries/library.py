@@ -1,4 +1,4 @@
-"""What is stated of one model library, and what it finds out about one model."""
+"""The description of a model library (`Library`) and of one model (`ModelAdapter`)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from texplainer.tables.schema import Schema
 
 @dataclass(frozen=True)
 class ModelAdapter:
-    """How one model is called, on every scale it can be explained on.
+    """How a model is called, on each of its scales.
 
-    `scales` maps a scale to the function that predicts all outputs on it; `names` are the outputs'
-    names (empty: unknown until the first call); `labels` maps a class label to its output.
+    `scales` maps a scale to a function that predicts all outputs on it; `names` are the outputs' names
+    (empty: unknown until the first call); `labels` maps a class label to its output.
     """
 
     kind: str
@@ -52,11 +52,11 @@ def _nothing(model: Any) -> None:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A kind of file a library writes its models to, as its own reader takes it.
+    """A file type in which a library saves its models.
 
-    `read` is (path, threads) -> model, where 0 threads are as many as the library takes by itself; `ask`
-    has the model predict one row, which shows a damaged file whose reader was content; `openings` are the
-    bytes such a file may begin with (none: any); `package` is imported before.
+    `read` is (path, threads) -> model, where 0 threads means the library's default; `ask` predicts one row,
+    which reveals a damaged file that the reader accepted; `openings` are the bytes such a file may start with
+    (empty: any); `package` is imported first.
     """
 
     package: str
@@ -72,26 +72,25 @@ class Library:
     Attributes
     ----------
     name
-        What a predictor calls it.
+        The `kind` of its predictors.
     outlet
         (model, schema) -> how the model is called.
     categories
         (model, column names) -> the columns the model itself encodes or splits as categories.
     feature_names
-        model -> the columns it was fitted with, None where it does not tell.
+        model -> the columns it was fitted with, None if unknown.
     unwrapped
-        model -> the model inside one that only hands on its predictions, or the model itself.
+        model -> the model inside a delegating wrapper, or the model itself.
     without_encoder
-        model -> what remains of it when its columns of categories are already numbers.
+        model -> the model without the step that encodes categories.
     content
-        model -> what tells it from another model of its type, the same in every process; None where only
-        its predictions do.
+        model -> content that identifies it, the same in every process; None if only its predictions do.
     trees
         Whether its models are ensembles of trees.
     files
         Suffix -> the files its own reader takes.
     remedy
-        What to do about a model that cannot be sent to other processes.
+        What to do if a model cannot be sent to other processes.
     """
 
     name: str
@@ -108,7 +107,7 @@ class Library:
     )
 
 
-#: what to do with estimators that predict only when they are made so
+#: estimators that predict only with certain settings -> the remedy
 REMEDIES = {
     **dict.fromkeys(
         ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
@@ -119,7 +118,7 @@ REMEDIES = {
 
 
 def no_model(model: Any) -> InputError:
-    """Say that something predicts nothing, and by which of its methods it might."""
+    """Return the error for an object that is not a model, with the methods that might be passed instead."""
     name = type(model).__name__
     methods = [m for m in dir(type(model)) if m.startswith("predict_")]
     if methods:
@@ -128,13 +127,14 @@ def no_model(model: Any) -> InputError:
     else:
         remedy = "Pass a fitted model"
     return InputError(
-        f"a {type(model).__module__}.{name} is no model: it has no predict method and is not callable. "
+        f"a {type(model).__module__}.{name} is not a model: it does not have a predict method and is not "
+        "callable. "
         f"{REMEDIES.get(name, remedy)}, or a function from rows to predictions."
     )
 
 
 def at(columns: Any, names: tuple[str, ...]) -> list[str]:
-    """Give the names of columns that are told by name or by position."""
+    """Return the names of columns given by name or by position."""
     return [
         c if isinstance(c, str) else names[int(c)] for c in columns if isinstance(c, str) or c < len(names)
     ]

@@ -39,7 +39,7 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
 
 
 def _link(booster: Any) -> tuple[str, float]:
-    """The objective of a booster, and the factor from its scores to its log-odds."""
+    """Return a booster's objective, and the factor from its scores to its log-odds."""
     found = booster.dump_model(num_iteration=1)
     name, *options = found.get("objective", "").split(" ") or [""]
     steepness = next((float(option[8:]) for option in options if option.startswith("sigmoid:")), 1.0)

@@ -52,8 +52,9 @@ def _check_inputs(inputs: list[str], schema: Schema) -> None:
     absent = [name for name in inputs if name not in schema.names]
     if len(inputs) > 1 and absent:
         raise InputError(
-            f"the ONNX model has the inputs {inputs}, and the table no column {absent[0]!r}; expected one "
-            "input with all columns, or one a column, by name. Wrap the session in a function that feeds it."
+            f"the ONNX model has the inputs {inputs}, but the table does not have a column {absent[0]!r}; "
+            "expected one input with all columns, or one input per column, by name. Wrap the session in a "
+            "function that prepares its inputs."
         )
 
 

@@ -1,6 +1,6 @@
-"""scikit-learn, its relatives, and whatever looks like one of its estimators.
+"""scikit-learn, related libraries, and objects with the interface of its estimators.
 
-A pipeline tells its category columns by its encoders.
+The categorical columns of a pipeline are those of its encoders.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENCODERS = {"OneHotEncoder", "OrdinalEncoder", "TargetEncoder"}
 
 
 def estimator(model: Any, schema: Schema) -> ModelAdapter:
-    """Call a fitted estimator by its methods."""
+    """Adapt a fitted estimator through its methods."""
     _check_fitted(model)
     wanted = _wanted(model, schema)
     return replace(_by_methods(model), schema=wanted)
@@ -52,7 +52,7 @@ def _by_methods(model: Any) -> ModelAdapter:
 
 
 def detects_outliers(model: Any) -> bool:
-    """Whether an estimator's decision is a score, and no class."""
+    """Return whether an estimator's decision function is an outlier score, not a class score."""
     return hasattr(model, "decision_function") and not hasattr(model, "classes_")
 
 
@@ -77,7 +77,7 @@ def _check_fitted(model: Any) -> None:
 
 
 def _wanted(model: Any, schema: Schema) -> Schema | None:
-    """A model fitted with names gets a frame with them, one fitted without gets an array: no warnings."""
+    """Choose the input type: a frame if the model was fitted with names, otherwise an array."""
     fitted = getattr(model, "feature_names_in_", None)
     if fitted is not None:
         fits = schema.kind == "array" and len(fitted) == schema.width
@@ -91,7 +91,7 @@ def _wanted(model: Any, schema: Schema) -> Schema | None:
 
 
 def _probabilistic(model: Any) -> ModelAdapter:
-    """Take a classifier's own log-odds where its type has them, else those of its probabilities."""
+    """Use a classifier's own log-odds if its type has them, otherwise those of its probabilities."""
     scales: dict[str, Callable[[Any], Any]] = {"probability": partial(_probabilities, model)}
     before, last = _split(model)
     exact = type(last).__module__.startswith("sklearn.") and type(last).__name__ in LINKS
@@ -109,7 +109,7 @@ def _probabilistic(model: Any) -> ModelAdapter:
 
 
 def _split(model: Any) -> tuple[list[Any], Any]:
-    """Give what a Pipeline does before its last step, and that step."""
+    """Split a Pipeline into the steps before the last one, and the last step."""
     if type(model).__name__ != "Pipeline":
         return [], model
     after, last = _split(model.steps[-1][1])
@@ -136,7 +136,7 @@ def classifier(
 
 
 def _labels_of(model: Any) -> tuple[str, ...] | None:
-    """Names for the outputs of a classifier of several targets, None for one of a single target."""
+    """Return output names of a multi-target classifier, None for a single target."""
     classes, last = getattr(model, "classes_", ()), _split(model)[1]
     if isinstance(classes, list) and classes and np.ndim(classes[0]) > 0:  # one array of classes each
         return tuple(
@@ -223,7 +223,7 @@ LINKS: dict[str, Callable[[Any], Link | None]] = {
 
 
 def encoded(model: Any, names: tuple[str, ...]) -> list[str]:
-    """Find the columns that go through an encoder of categories."""
+    """Return the columns that pass through an encoder of categories."""
     if type(model).__name__ in ENCODERS:
         return list(names)
     if hasattr(model, "transformers_"):  # ColumnTransformer
@@ -252,7 +252,7 @@ def _chosen(columns: Any, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def without_encoder(model: Any) -> Any:
-    """Leave out a Pipeline's first step, which turns categories into numbers."""
+    """Return a Pipeline without its first step, the encoder of categories."""
     if not hasattr(model, "steps") or len(model.steps) < 2:
         return model
     from sklearn.pipeline import make_pipeline
@@ -260,7 +260,7 @@ def without_encoder(model: Any) -> Any:
     return make_pipeline(*(step for _, step in model.steps[1:]))
 
 
-#: estimators that only hand on another one's predictions -> where they keep it
+#: delegating meta-estimators -> the attribute that holds the inner estimator
 WRAPPERS = {
     **dict.fromkeys(
         ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
@@ -272,7 +272,7 @@ WRAPPERS = {
 
 
 def delegate_of(model: Any) -> Any:
-    """Give the estimator inside a meta-estimator that only delegates, also at a Pipeline's end."""
+    """Return the estimator inside a delegating meta-estimator, also at the end of a Pipeline."""
     name, module = type(model).__name__, type(model).__module__
     if module.startswith("sklearn.") and name in WRAPPERS:
         return getattr(model, WRAPPERS[name], model)

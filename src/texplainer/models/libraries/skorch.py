@@ -1,4 +1,4 @@
-"""skorch: torch networks with the methods of scikit-learn; they take float32 alone."""
+"""skorch: torch networks with the interface of scikit-learn; they accept float32 only."""
 
 from __future__ import annotations
 

@@ -59,12 +59,12 @@ def _check_inputs(model: Any) -> None:
     if len(needed) > 1:
         raise InputError(
             f"the module takes {len(needed)} inputs ({', '.join(needed)}); expected one, (rows, features). "
-            "Wrap it in a module whose forward(x) takes all columns and hands them out."
+            "Wrap it in a module whose forward(x) takes all columns and distributes them."
         )
 
 
 def without_ending(model: Any) -> tuple[Any, str]:
-    """Give a Sequential without the sigmoid or softmax it ends in, and which of them that is."""
+    """Return a Sequential without its final sigmoid or softmax, and the name of that layer."""
     import torch
 
     if type(model) is not torch.nn.Sequential or len(model) < 2:
@@ -77,7 +77,7 @@ def without_ending(model: Any) -> tuple[Any, str]:
     return model, ""
 
 
-#: the last operation of a graph -> the ending it is; any other one may give scores
+#: the last operation of a graph -> the kind of ending; any other one may return scores
 ENDINGS = {
     "logsoftmax": "log_softmax",
     **{name: name for name in ("sigmoid", "softmax", "relu", "softplus", "tanh", "exp", "elu")},
@@ -85,7 +85,7 @@ ENDINGS = {
 
 
 def _last_operation(model: Any, x: Any) -> str:
-    """Ask the graph of one pass which function of the `ENDINGS` it ends in, reshaping aside."""
+    """Find the last operation of one forward pass among `ENDINGS`, ignoring reshapes."""
     import torch
 
     try:
@@ -106,7 +106,7 @@ _IN_USE: weakref.WeakKeyDictionary[Any, tuple[int, bool]] = weakref.WeakKeyDicti
 
 @contextlib.contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """Put a torch module into eval mode and leave every submodule's mode as it was found.
+    """Put a torch module into eval mode; restore every submodule's mode on exit.
 
     Threads may share a module: the first call switches it, and the last one restores it.
     """
@@ -135,7 +135,7 @@ def evaluation_copy(module: Any) -> Any:
 
 
 def _content(model: Any) -> Any:
-    """Tensors hash differently in every process; their numbers do not."""
+    """Return content that is the same in every process (hashes of tensors are not)."""
     return repr(model), {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
 
 

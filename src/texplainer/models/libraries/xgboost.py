@@ -45,7 +45,7 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
 
 
 def _objective(booster: Any) -> tuple[str, int]:
-    """The name of a booster's objective, and its number of targets."""
+    """Return a booster's objective and its number of targets."""
     learner = json.loads(booster.save_config())["learner"]
     return learner["objective"]["name"], int(learner["learner_model_param"].get("num_target", 1))
 
@@ -53,7 +53,7 @@ def _objective(booster: Any) -> tuple[str, int]:
 def _classes(
     objective: str, targets: int, margin: Callable[[Any], Any], returned: Callable[[Any], Any]
 ) -> tuple[dict[str, Callable[[Any], Any]], str]:
-    """The scales of a classifier, by its objective."""
+    """Return the scales of a classifier, by its objective."""
     if targets > 1:
         return {"probability": lambda t: expit(margin(t)), "log-odds": margin, "raw": margin}, "log-odds"
     scores: dict[str, Callable[[Any], Any]] = {"raw": lambda t: two_sided(margin(t))}
