@@ -61,8 +61,8 @@ def run(*words: Any) -> int:
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_true_result_is_identical_row_by_row(folder: Path, name: str) -> None:
     check = verify(folder, name)
-    assert check.stability == "identical" and check.failures == ()
-    assert check.rows.tolist() == list(range(120)) and set(check.stability_labels) == {"identical"}
+    assert check.outcome == "identical" and check.failures == ()
+    assert check.rows.tolist() == list(range(120)) and set(check.outcomes) == {"identical"}
 
 
 def test_the_record_names_everything(folder: Path) -> None:
@@ -140,15 +140,15 @@ def test_a_forged_value_with_fresh_fingerprints_is_caught_by_recomputing(
     path = forged(folder, tmp_path / "x.parquet", 17, lambda v: 1.001 * v)
     results.load_explanation(path)  # fingerprints alone cannot tell
     check = verify(folder, str(path))
-    assert check.stability == "different" and check.failures == ()
-    assert np.nonzero(check.stability_labels == "different")[0].tolist() == [17]
+    assert check.outcome == "different" and check.failures == ()
+    assert np.nonzero(check.outcomes == "different")[0].tolist() == [17]
 
 
 def test_a_last_bit_is_within_tolerance_and_told(folder: Path, tmp_path: Path) -> None:
     check = verify(folder, str(forged(folder, tmp_path / "x.parquet", 17, lambda v: np.nextafter(v, np.inf))))
-    assert check.stability == "within tolerance"
+    assert check.outcome == "within tolerance"
     assert check.counts == {"identical": 119, "within tolerance": 1, "different": 0}
-    assert verify(folder, str(tmp_path / "x.parquet"), tolerance=0.0).stability != "identical"
+    assert verify(folder, str(tmp_path / "x.parquet"), tolerance=0.0).outcome != "identical"
 
 
 def test_another_model_is_caught(folder: Path, tmp_path: Path) -> None:
@@ -158,28 +158,28 @@ def test_another_model_is_caught(folder: Path, tmp_path: Path) -> None:
     X, y = model_shelf.features()
     skops.io.dump(LogisticRegression().fit(X, y), tmp_path / "model.skops")
     check = verify(folder, model=str(tmp_path / "model.skops"))
-    assert check.stability == "different" and check.counts["different"] == 120
+    assert check.outcome == "different" and check.counts["different"] == 120
     assert any(f.startswith("the model is another one") for f in check.failures)
 
 
 def test_another_row_order_is_caught(folder: Path, tmp_path: Path) -> None:
     pd.read_csv(folder / "data.csv").iloc[::-1].to_csv(tmp_path / "data.csv", index=False)
     check = verify(folder, data=str(tmp_path / "data.csv"))
-    assert check.stability == "different" and check.counts["different"] > 100
+    assert check.outcome == "different" and check.counts["different"] > 100
     assert any(f.startswith("the data is another one") for f in check.failures)
 
 
 def test_fewer_rows_are_caught(folder: Path, tmp_path: Path) -> None:
     pd.read_csv(folder / "data.csv").iloc[:50].to_csv(tmp_path / "data.csv", index=False)
     check = verify(folder, data=str(tmp_path / "data.csv"))
-    assert check.stability == "different" and "the result has 120 rows, the data 50" in check.failures
+    assert check.outcome == "different" and "the result has 120 rows, the data 50" in check.failures
 
 
 def test_another_library_version_is_told_not_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = audit.software()
     monkeypatch.setattr(audit, "software", lambda: before | {"numpy": "99.0"})
     check = verify(folder)
-    assert check.stability == "identical"
+    assert check.outcome == "identical"
     assert any("library numpy was" in note and "is 99.0" in note for note in check.notes)
 
 
@@ -199,7 +199,7 @@ def test_a_background_file_must_be_shown_again(folder: Path, tmp_path: Path) -> 
     with pytest.raises(InputError, match=r"background\.parquet; pass --background"):
         verify(folder, str(tmp_path / "x.npz"))
     ours = {"background": str(tmp_path / "background.parquet")}
-    assert verify(folder, str(tmp_path / "x.npz"), **ours).stability == "identical"
+    assert verify(folder, str(tmp_path / "x.npz"), **ours).outcome == "identical"
 
 
 def test_a_result_saved_from_python_cannot_be_repeated(folder: Path, tmp_path: Path) -> None:
@@ -229,9 +229,9 @@ def test_a_signature_holds_for_its_key_only(folder: Path) -> None:
 
 
 def test_verify_asks_for_the_signature(folder: Path) -> None:
-    assert verify(folder, "signed.parquet", public_key=folder / "private.pub.pem").stability == "identical"
-    assert verify(folder, "signed.parquet", public_key=folder / "other.pub.pem").stability == "different"
-    assert verify(folder, "result.parquet", public_key=folder / "private.pub.pem").stability == "different"
+    assert verify(folder, "signed.parquet", public_key=folder / "private.pub.pem").outcome == "identical"
+    assert verify(folder, "signed.parquet", public_key=folder / "other.pub.pem").outcome == "different"
+    assert verify(folder, "result.parquet", public_key=folder / "private.pub.pem").outcome == "different"
 
 
 def test_a_key_of_another_kind_is_refused(folder: Path, tmp_path: Path) -> None:

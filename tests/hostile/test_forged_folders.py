@@ -50,7 +50,7 @@ def verify(made: Path, folder: Path, **more: Any) -> Any:
 
 def test_a_true_folder_is_identical(made: Path, capsys: Any) -> None:
     found = verify(made, made / "run")
-    assert found.failures == () and found.stability == "identical" and found.total == ROWS
+    assert found.failures == () and found.outcome == "identical" and found.total == ROWS
     assert len(found.rows) == ROWS
     words = ("--model", made / "model.skops", "--data", made / "data.csv")
     assert run("verify", made / "run", *words, "--rows", 100) == 0
@@ -95,7 +95,7 @@ def test_a_forged_cell_of_any_column_is_found(made: Path, tmp_path: Path) -> Non
         forged_column(tmp_path / "x", name)
         reseal(tmp_path / "x", lambda header, lines: None)
         found = verify(made, tmp_path / "x")
-        if found.stability != "different" or found.counts["different"] != 1:
+        if found.outcome != "different" or found.counts["different"] != 1:
             missed.append(name)
     assert missed == []
 
@@ -137,7 +137,7 @@ def test_a_changed_byte_a_lost_and_a_foreign_shard_are_found(made: Path, tmp_pat
     whole[len(whole) // 2] ^= 1
     path.write_bytes(bytes(whole))
     try:
-        assert verify(made, tmp_path / "x", rows=1).stability == "different"
+        assert verify(made, tmp_path / "x", rows=1).outcome == "different"
     except InputError as refusal:
         assert "\n" not in str(refusal)
 

@@ -41,7 +41,7 @@ def untouched(header: dict[str, Any], arrays: dict[str, Any]) -> None:
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".arrow"])
 def test_the_forger_alone_leaves_no_trace(folder: Path, tmp_path: Path, suffix: str) -> None:
     copy = forgeries.forge_file(folder / "exact.npz", tmp_path / f"x{suffix}", untouched)
-    assert verify(folder, copy).stability == "identical"
+    assert verify(folder, copy).outcome == "identical"
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -51,7 +51,7 @@ def test_a_forged_array_is_found(folder: Path, tmp_path: Path, name: str) -> Non
         tried += 1
         copy = forgeries.forge_file(folder / f"{name}.npz", tmp_path / "x.npz", forge)
         try:
-            found = verify(folder, copy).stability
+            found = verify(folder, copy).outcome
         except InputError:
             continue  # refused is found
         if found != "different":
@@ -66,13 +66,13 @@ def test_a_forged_header_is_found(folder: Path, tmp_path: Path, word: str) -> No
         found = verify(folder, copy)
     except (InputError, ModelError):
         return  # refused is found
-    assert found.stability == "different" and found.failures
+    assert found.outcome == "different" and found.failures
 
 
 def test_a_base_value_within_tolerance_is_not_called_identical(folder: Path, tmp_path: Path) -> None:
     forge = lambda h, a: h.update(base_values=[b * (1 + 1e-7) for b in h["base_values"]])  # noqa: E731
     found = verify(folder, forgeries.forge_file(folder / "exact.npz", tmp_path / "x.npz", forge))
-    assert found.stability == "within tolerance" and found.near == ("base_values",)
+    assert found.outcome == "within tolerance" and found.near == ("base_values",)
     assert "the header's base_values is within tolerance only" in found.notes
 
 

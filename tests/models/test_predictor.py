@@ -294,9 +294,7 @@ def test_labels_of_a_classifier_are_warned_about() -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(80, 3))
     forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
-    with pytest.warns(
-        ModelWarning, match=r"RandomForestClassifier.predict returns labels.*predict_proba"
-    ):
+    with pytest.warns(ModelWarning, match=r"RandomForestClassifier.predict returns labels.*predict_proba"):
         tx.TExplainer(forest.predict, X)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ModelWarning)

@@ -61,7 +61,7 @@ def test_a_frame_with_names_of_its_own_may_be_given_others():
 @pytest.mark.parametrize("table", [None, "rows.csv", 5])
 def test_what_has_no_rows_is_named(table):
     model = LogisticRegression().fit(X, X[:, 0] > 0)
-    with pytest.raises(InputError, match="was given as a table; expected rows and features"):
+    with pytest.raises(InputError, match="was passed as a table; expected rows and features"):
         tx.TExplainer(model, X)(table)
 
 
@@ -70,7 +70,7 @@ def test_model_and_background_in_the_wrong_order_say_so():
     with pytest.raises(InputError, match=r"a LogisticRegression was passed as a table.*model first"):
         tx.TExplainer(X, model)
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)  # a sequence of trees, too
-    with pytest.raises(InputError, match=r"a RandomForestClassifier was given as a table.*model first"):
+    with pytest.raises(InputError, match=r"a RandomForestClassifier was passed as a table.*model first"):
         tx.TExplainer(X, forest)
 
 

@@ -42,20 +42,20 @@ def create(
     title: str = "",
     token: str | None = None,
 ) -> Any:
-    """The explorer as a Starlette application, for servers of your own.
+    """Return the explorer as a Starlette application, for your own server.
 
     Parameters
     ----------
     explainer
-        What is explored; of images, the page shows each with its segments.
+        The explainer; for images, the page shows each image with its segments.
     data
-        The rows to pick from, a table as the explainer takes it, or the images.
+        The rows to choose from, a table or images.
     others
         Further explainers by name, to compare with.
     title
         The page's heading.
     token
-        What every request must carry; a random one by default, in `app.state.token`.
+        The token that every request must contain; by default a random one, in `app.state.token`.
     """
     token = token or secrets.token_urlsafe(24)
     if isinstance(explainer, ImageExplainer):
@@ -91,7 +91,7 @@ def serve(
     background
         Rows of the training data; `data` by default.
     port
-        Where to listen on the loopback address; 0 takes a free port.
+        The port on the loopback address; 0 chooses a free one.
     open_browser
         Whether to open the page at once.
     title

@@ -1,8 +1,8 @@
 """The explorer's web side: one page, a handful of questions, a guard before them all.
 
-The server listens on the loopback address only. Every request must carry the token that was printed
-when it started, name this machine as its host (a foreign name that resolves here is refused: DNS
-rebinding) and come from the page itself (a foreign Origin is refused). Nothing is logged or stored.
+The server listens on the loopback address only. Every request must carry the token that was printed when it
+started, name this machine as its host (a foreign name that resolves here is refused: DNS rebinding) and come
+from the page itself (a foreign Origin is refused). Nothing is logged or stored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def web_application(workbench: Workbench, token: str) -> Starlette:
 
 
 def guarded(routes: list[Route], token: str) -> Starlette:
-    """An application whose every answer stands behind the guard."""
+    """Return an application that checks every request."""
     app = Starlette(routes=routes)
     app.add_middleware(Guard, token=token)  # type: ignore[arg-type]
     app.state.token = token
@@ -55,13 +55,13 @@ def guarded(routes: list[Route], token: str) -> Starlette:
 
 
 class Guard:
-    """Refuses whatever does not come from the page with the right token on this very machine."""
+    """Rejects requests that do not come from the page, on this machine, with the right token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app, self.token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass, or answer 403 with the reason."""
+        """Accept a request, or respond with 403 and the reason."""
         if scope["type"] == "http":
             refusal = self._refusal(Request(scope))
             if refusal:
@@ -72,13 +72,13 @@ class Guard:
     def _refusal(self, request: Request) -> str:
         host = request.headers.get("host", "")
         if _host_name(host) not in HOSTS:
-            return "Refused: this address is served to the machine itself only."
+            return "Refused: this address is available on this machine only."
         origin = request.headers.get("origin")
         if origin is not None and origin != f"http://{host}":
             return "Refused: the request comes from another page."
         given = request.headers.get("x-token") or request.query_params.get("token", "")
         if not secrets.compare_digest(given.encode(), self.token.encode()):
-            return "Refused: the token is missing or wrong. Open the address that was printed at the start."
+            return "Refused: the token is missing or wrong. Open the address that was printed at startup."
         return ""
 
 
@@ -103,7 +103,7 @@ async def _page(request: Request) -> Response:
 
 
 def answer_page(html: str) -> Response:
-    """A page, whose own scripts alone may run: what is no script has its < escaped."""
+    """Return a page that may run only its own scripts; all other text is escaped."""
     nonce = secrets.token_urlsafe(16)
     html = html.replace("<script", f'<script nonce="{nonce}"')
     policy = (
@@ -136,7 +136,7 @@ def _answer(ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Reques
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # whatever was asked, the page gets an answer
-            words = f"this question cannot be answered ({type(error).__name__}: {error})"[:500]
+            words = f"the request failed ({type(error).__name__}: {error})"[:500]
             return JSONResponse({"message": words}, 422, HEADERS)
 
     return endpoint
@@ -144,29 +144,29 @@ def _answer(ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Reques
 
 async def _read(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").split(";")[0] != "application/json":
-        raise InputError("the question is no JSON; expected content-type application/json.")
+        raise InputError("the request is not JSON; expected content-type application/json.")
     body = b""
     try:
         async with asyncio.timeout(IDLE_SECONDS):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > MOST_BYTES:
-                    raise InputError(f"the question is larger than {MOST_BYTES:,} bytes.")
+                    raise InputError(f"the request is larger than {MOST_BYTES:,} bytes.")
     except TimeoutError:
-        raise InputError(f"the question did not arrive within {IDLE_SECONDS:g} s.") from None
+        raise InputError(f"the request did not arrive within {IDLE_SECONDS:g} s.") from None
     try:
         question = json.loads(body or b"{}")
     except RecursionError:
-        raise InputError("the question is nested too deeply.") from None
+        raise InputError("the request is nested too deeply.") from None
     except ValueError as error:
-        raise InputError(f"the question is no JSON ({error}).") from None
+        raise InputError(f"the request is not JSON ({error}).") from None
     if not isinstance(question, dict):
-        raise InputError(f"the question is a {type(question).__name__}; expected an object.")
+        raise InputError(f"the request is a {type(question).__name__}; expected an object.")
     return question
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP for those who ask: a connection without a whole request for a while is closed."""
+    """An HTTP server that closes connections without a complete request."""
 
     def connection_made(self, transport: Any) -> None:
         """Look at the connection from time to time."""

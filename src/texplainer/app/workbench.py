@@ -1,7 +1,7 @@
 """What the explorer computes: plain questions in, plain answers out, no web in sight.
 
-A row is a mapping from feature to cell, as a person types it. Every explainer has a lock of its own,
-so that tabs may ask at once while no model or other explainer is entered twice.
+A row is a mapping from feature to cell, as a person types it. Every explainer has a lock of its own, so that
+tabs may ask at once while no model or other explainer is entered twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAIN = "T-Explainer"
 class Workbench:
     """An explainer, the rows to explore, and other explainers to compare with.
 
-    `others` are built by name when they are first asked for: a SHAP explainer may take a while.
+    `others` are built by name on first use: a SHAP explainer may take a while.
     """
 
     explainer: TExplainer
@@ -67,12 +67,12 @@ class Workbench:
         }
 
     def row(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The cells of one row and their explanation."""
+        """The values of one row and their explanation."""
         cells = self._cells(self._index(question.get("row")))
         return {"cells": cells} | self.explain({"cells": cells, "row": question.get("row")})
 
     def explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Prediction, attributions and doubts of any cells; and what the row's own surrogate says of them."""
+        """Prediction, attributions and stability of any values, and the prediction of the row's surrogate."""
         began = time.perf_counter()
         point, notes = self._point(question.get("cells"))
         if question.get("row") is None:
@@ -85,16 +85,16 @@ class Workbench:
         return answer | {"notes": notes, "milliseconds": round(1000 * (time.perf_counter() - began), 1)}
 
     def compare(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The same cells explained by another explainer."""
+        """The same values explained by another explainer."""
         name = question.get("explainer")
         if not isinstance(name, str) or name not in self.others:
             known = ", ".join(self.others) or "none"
-            raise InputError(f"explainer {name!r} is unknown; there are: {known}.")
+            raise InputError(f"explainer {name!r} is unknown; expected one of: {known}.")
         point, _ = self._point(question.get("cells"))
         return _plain([self._ask(str(name), point)])
 
     def stability(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """How far the attributions move when every number moves by a small share of its SD."""
+        """How much the attributions change if every number changes by a fraction of its SD."""
         point, _ = self._point(question.get("cells"))
         share = _number(question.get("share", 0.05), "the size of the changes")
         if not 0 < share <= 1:
@@ -205,17 +205,17 @@ class Workbench:
 
     def _index(self, row: Any) -> int:
         if isinstance(row, bool) or not isinstance(row, int) or not 0 <= row < len(self.rows):
-            raise InputError(f"row {row!r} is not there; expected a number from 0 to {len(self.rows) - 1}.")
+            raise InputError(f"row {row!r} does not exist; expected a number from 0 to {len(self.rows) - 1}.")
         return row
 
     def _point(self, cells: Any) -> tuple[Array, list[str]]:
         """Cells as typed -> floats (1, features), and what is odd about them."""
         schema = self.explainer.schema
         if not isinstance(cells, Mapping):
-            raise InputError("the question has no cells; expected one value per feature.")
+            raise InputError("the request does not contain values; expected one value per feature.")
         missing = [name for name in schema.names if name not in cells]
         if missing:
-            raise InputError(f"the cell {missing[0]!r} is missing; expected a value for every feature.")
+            raise InputError(f"the value of {missing[0]!r} is missing; expected a value for every feature.")
         point, notes = np.empty((1, schema.width)), []
         for j, name in enumerate(schema.names):
             cell = cells[name]
@@ -291,5 +291,5 @@ def _number(cell: Any, name: str) -> float:
 def _code(cell: Any, levels: list[str], name: str) -> float:
     if str(cell) not in levels:
         shown = ", ".join(levels[:8]) + (" ..." if len(levels) > 8 else "")
-        raise InputError(f"{cell!r} is no level of {name!r}; there are {shown}.")
+        raise InputError(f"{cell!r} is not a category of {name!r}; expected one of {shown}.")
     return float(levels.index(str(cell)))

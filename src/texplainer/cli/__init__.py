@@ -1,8 +1,8 @@
 """The command line: parse, delegate, and say in one line what went wrong.
 
-One file per command, imported only when it is called, so that help and completion answer at once.
-Exit codes: 0 all is well, 1 the answer is no (undefined rows with --strict or in a run, a result that does
-not verify), 2 usage, 3 bad input, 4 the model failed, 70 a bug of texplainer's.
+One file per command, imported only when it is called, so that help and completion answer at once. Exit codes:
+0 all is well, 1 the answer is no (undefined rows with --strict or in a run, a result that does not verify), 2
+usage, 3 bad input, 4 the model failed, 70 a bug of texplainer's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMMANDS = {
     "report": "Write a saved explanation as one HTML page.",
     "serve": "Explore a model's explanations in the browser.",
     "datasets": "List the data sets, or write one to a file.",
-    "verify": "Recompute a saved result and say whether it is the same.",
+    "verify": "Recompute a saved result and compare.",
     "completion": "Print the completion script of a shell.",
 }
 
@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
 
 
 _EPILOG = """\b
-A first round, in an empty folder:
+To start, in an empty folder:
   texplainer datasets iris -o iris.csv --model iris.skops
   texplainer explain iris.skops iris.csv -o result.parquet
   texplainer verify result.parquet --model iris.skops --data iris.csv
@@ -74,7 +74,7 @@ def group() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     _say_warnings(debug)
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         code = 143 if TERMINATED in (*error.args, *getattr(error.__cause__, "args", ())) else 130
     except SystemExit as error:
-        click.echo(f"texplainer: something that was called left with sys.exit({error.code!r}).", err=True)
+        click.echo(f"texplainer: the called code exited with sys.exit({error.code!r}).", err=True)
         code = MODEL_FAILURE
     except BrokenPipeError:
         sys.stderr.close()

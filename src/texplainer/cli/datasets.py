@@ -22,11 +22,11 @@ Examples:
 @click.option("--model", metavar="FILE.skops", help="Also train a small network on the training part.")
 @click.option("--part", type=click.Choice(["train", "test", "all"]), default="test", show_default=True)
 def command(name: str | None, out: str | None, model: str | None, part: str) -> None:
-    """List the data sets and their state, or write the one called NAME to a file to try things on."""
+    """List the data sets and their state, or write the data set NAME to a file."""
     if name is None:
         return _list()
     if out is None:
-        raise click.UsageError("say where to write it: -o FILE.csv")
+        raise click.UsageError("pass the file to write: -o FILE.csv")
     _write(name, Path(out), model, part)
 
 

@@ -33,10 +33,12 @@ Examples:
     "--metrics", default="default", show_default=True, help="Comma-separated names, a family, or all."
 )
 @click.option("--rows", type=click.IntRange(1), default=50, show_default=True, help="Rows, evenly spaced.")
-@click.option("--neighbours", type=click.IntRange(1), default=10, show_default=True, help="Neighbours a row.")
+@click.option(
+    "--neighbours", type=click.IntRange(1), default=10, show_default=True, help="Neighbours per row."
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
-    "-o", "--out", metavar="FILE", help="Scores: .npz, .csv, .md or .html; the table is printed anyway."
+    "-o", "--out", metavar="FILE", help="Scores: .npz, .csv, .md or .html; the table is always printed."
 )
 @options.model_options
 @options.explainer_options

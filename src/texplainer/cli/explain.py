@@ -28,28 +28,28 @@ Examples:
     "kind",
     type=click.Choice(["auto", "table"]),
     default="auto",
-    help="table draws one row in the terminal [default without -o].",
+    help="table shows one row in the terminal [default without -o].",
 )
-@click.option("--row", type=click.IntRange(0), default=None, help="The row to draw, counted from 0.")
+@click.option("--row", type=click.IntRange(0), default=None, help="The row to show, counted from 0.")
 @click.option(
-    "--top", type=click.IntRange(1), default=20, help="How many features to draw.", show_default=True
+    "--top", type=click.IntRange(1), default=20, help="Number of features to show.", show_default=True
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Leave with exit code 1 if a row is undefined (a run into a folder always does).",
+    help="Exit with code 1 if a row is undefined (always, if OUT is a folder).",
 )
 @click.option("--sign", metavar="KEY", help="Sign the result with an Ed25519 private key (PEM).")
 @options.model_options
 @options.explainer_options
 @click.option(
-    "--on", type=str, default=None, help="Where to run a folder of shards: processes, dask, ray, spark."
+    "--on", type=str, default=None, help="Backend for a folder of shards: processes, dask, ray, spark."
 )
-@click.option("--workers", type=click.IntRange(1), default=None, help="How many workers.")
+@click.option("--workers", type=click.IntRange(1), default=None, help="Number of workers.")
 @click.option("--scheduler", metavar="ADDRESS", default=None, help="Address of a running Dask scheduler.")
-@click.option("--memory", default=None, help="Memory a worker may use, such as 2GB.")
-@click.option("--shard-rows", type=click.IntRange(1), default=None, help="Rows a shard.")
-@click.option("--restart", is_flag=True, help="Throw away the shards of an earlier run.")
+@click.option("--memory", default=None, help="Memory per worker, such as 2GB.")
+@click.option("--shard-rows", type=click.IntRange(1), default=None, help="Rows per shard.")
+@click.option("--restart", is_flag=True, help="Delete the shards of an earlier run.")
 def command(
     model: str, data: tuple[str, ...], out: str | None, kind: str, row: int | None, **arguments: Any
 ) -> int:
@@ -61,8 +61,8 @@ def command(
     does not name are left out. A result holds the slopes and the Shapley values of every row, or the
     attributions asked for, such as --attribution slope,variation.
 
-    DATA can also be images, files or folders of them: OUT is then a folder for one result and a picture
-    of each image.
+    DATA can also be images (files or folders). OUT is then a folder for one result and a picture of each
+    image.
     """
     from texplainer.files.picture_files import are_pictures
 
@@ -71,7 +71,7 @@ def command(
 
         return explain_pictures(model, data, out, {**arguments, "row": row})
     if len(data) != 1:
-        raise click.UsageError(f"{len(data)} files; a table is one file, and several must be images.")
+        raise click.UsageError(f"{len(data)} files; expected one table, or several images.")
     return _explain_table(model, data[0], out, kind, row, arguments)
 
 
@@ -81,7 +81,7 @@ def _explain_table(
     """Explain a table as the options ask."""
     if out is None or kind == "table" or row is not None:
         if out is not None:
-            raise click.UsageError("--row and --format table draw one row; leave -o out.")
+            raise click.UsageError("--row and --format table show one row; omit -o.")
         return _draw(model, data, row or 0, arguments)
     inputs = (data, model, arguments["background"], arguments["sign"])
     options.refuse_overwriting(out, *inputs)

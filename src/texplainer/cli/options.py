@@ -58,7 +58,7 @@ def _categorical(_: Any, __: Any, values: tuple[str, ...]) -> Any:
 def _separator(ctx: Any, param: Any, value: str | None) -> str | None:
     value = {"tab": "\t", "\\t": "\t"}.get(value or "", value)
     if value is not None and len(value) != 1:
-        raise click.BadParameter(f"{value!r} is no single character", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a single character", ctx, param)
     return value
 
 
@@ -81,7 +81,7 @@ _EXPLAINER = (
         "--engine",
         type=click.Choice(["auto", *ENGINES]),
         default="auto",
-        help="How the gradient is found.",
+        help="How the gradient is computed.",
     ),
     click.option("--step", type=Number("auto", "paper"), default="auto", help="Displacement h."),
     click.option(
@@ -100,7 +100,12 @@ _EXPLAINER = (
         help="NAME of a column with categories, or NAME=COLUMN,COLUMN for one-hot columns; may be repeated.",
     ),
     click.option("--bounds", default="background", callback=_bounds, help="background, none or LOW,HIGH."),
-    click.option("--batch-rows", type=click.IntRange(1), default=None, help="Most rows a call of the model."),
+    click.option(
+        "--batch-rows",
+        type=click.IntRange(1),
+        default=None,
+        help="Maximal number of rows per call of the model.",
+    ),
 )
 _MODEL = (
     click.option("--background", metavar="FILE", help="Table of training rows [default: rows of the data]."),
@@ -108,21 +113,21 @@ _MODEL = (
         "--separator",
         callback=_separator,
         metavar="MARK",
-        help="Between the cells of a CSV table, such as ';' or tab.",
+        help="Delimiter of a CSV table, such as ';' or tab.",
     ),
     click.option("--decimal", metavar="MARK", help="Decimal mark of a CSV table, such as ','."),
     click.option(
-        "--drop", multiple=True, metavar="COLUMN", help="Column that is no feature; may be repeated."
+        "--drop", multiple=True, metavar="COLUMN", help="Column that is not a feature; may be repeated."
     ),
     click.option(
         "--trust", multiple=True, metavar="TYPE", help="Type a skops file may hold; may be repeated."
     ),
     click.option(
-        "--module", metavar="PACKAGE.MODULE:FUNCTION", help="Makes the network that .pt weights are for."
+        "--module",
+        metavar="PACKAGE.MODULE:FUNCTION",
+        help="Function that builds the network for .pt weights.",
     ),
-    click.option(
-        "--allow-pickle", is_flag=True, help="Open a pickle, which runs any code its author put in."
-    ),
+    click.option("--allow-pickle", is_flag=True, help="Open a pickle file. This runs any code in it."),
 )
 
 
@@ -165,10 +170,10 @@ def job_from(model: str, data: str, arguments: dict[str, Any]) -> Any:
 
     if arguments["allow_pickle"] and model.lower().endswith(tuple(models.UNSAFE)):
         click.echo(
-            f"texplainer: warning: --allow-pickle: opening {model} runs any code its author put in.", err=True
+            f"texplainer: warning: --allow-pickle: opening {model} runs any code in the file.", err=True
         )
     consent = models.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
-    with waiting(f"looking through {data}"):
+    with waiting(f"reading {data}"):
         return jobs.prepare_job(
             model,
             data,
@@ -193,4 +198,4 @@ def refuse_overwriting(out: str, *inputs: str | None) -> None:
 
     for name in inputs:
         if name is not None and Path(out).exists() and Path(name).exists() and Path(out).samefile(name):
-            raise InputError(f"{out} is read by this command; choose another place to write to.")
+            raise InputError(f"{out} is read by this command; choose another output file.")

@@ -27,10 +27,10 @@ def explain_pictures(model: str, data: Sequence[str], out: str | None, arguments
     from texplainer.images.image_explainer import ImageExplainer
 
     if out is None:
-        raise click.UsageError("images are explained into a folder; say which with -o FOLDER/.")
+        raise click.UsageError("images need an output folder; pass -o FOLDER/.")
     for name, alone in OF_TABLES.items():
         if arguments.get(name, alone) != alone:
-            raise click.UsageError(f"--{name} is for tables; leave it out when explaining images.")
+            raise click.UsageError(f"--{name} is for tables; omit it for images.")
     paths = picture_paths(data)
     consent = models.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
     loaded = models.load_model(model, consent)

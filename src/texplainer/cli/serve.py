@@ -22,9 +22,13 @@ Example:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine [default: a free one]."
 )
-@click.option("--browser/--no-browser", default=True, help="Open the page at once.")
+@click.option("--browser/--no-browser", default=True, help="Open the page in the browser.")
 @click.option(
-    "--rows", type=click.IntRange(1), default=MOST_ROWS, show_default=True, help="Most rows to pick from."
+    "--rows",
+    type=click.IntRange(1),
+    default=MOST_ROWS,
+    show_default=True,
+    help="Maximal number of rows to choose from.",
 )
 @options.model_options
 @options.explainer_options

@@ -25,17 +25,25 @@ Examples:
 @click.option(
     "--rows", type=click.IntRange(1), default=None, help="Recompute at least this many [default: all]."
 )
-@click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Of the row's greatest value.")
-@click.option("--public-key", metavar="KEY", default=None, help="Whose signature it must be (Ed25519, PEM).")
 @click.option(
-    "--show", type=click.IntRange(0), default=10, show_default=True, help="Rows to list that differ."
+    "--tolerance",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    help="Tolerance relative to the row's largest value.",
 )
-@click.option("-o", "--out", metavar="FILE", help="Write the stability on every row as CSV.")
+@click.option(
+    "--public-key", metavar="KEY", default=None, help="Public key of the expected signature (Ed25519, PEM)."
+)
+@click.option(
+    "--show", type=click.IntRange(0), default=10, show_default=True, help="Number of differing rows to list."
+)
+@click.option("-o", "--out", metavar="FILE", help="Write the outcome of every row as CSV.")
 def command(result: str, model: str, data: str, show: int, out: str | None, **arguments: Any) -> int:
     """Recompute RESULT, a file or a folder of shards, row by row: identical, within tolerance or different.
 
-    The model, the data and the background must be the recorded ones. Other library versions are
-    reported, not failed. Leaves with exit code 1 if the result is different.
+    The model, the data and the background must be the recorded ones. Other library versions are reported, but
+    do not fail. The exit code is 1 if the result is different.
     """
     from texplainer.files import models, verify
     from texplainer.support.progress import waiting
@@ -43,7 +51,7 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     if out is not None:
         options.refuse_overwriting(out, result, data, model, arguments["background"])
     if arguments["drop"]:
-        raise click.UsageError("--drop is recorded in the result; leave it out.")
+        raise click.UsageError("--drop is recorded in the result; omit it.")
     with waiting(f"recomputing {result}"):
         check = _verifier(result)(
             result,
@@ -56,7 +64,7 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
             public_key=arguments["public_key"],
         )
     counts = ", ".join(f"{number} {word}" for word, number in check.counts.items())
-    click.echo(f"{check.stability}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
+    click.echo(f"{check.outcome}: {len(check.rows)} of {check.total} rows recomputed: {counts}")
     for failure in check.failures:
         click.echo(f"  failed: {failure}")
     for name, number in check.differing.items():
@@ -66,7 +74,7 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     _list_rows(check, show)
     if out is not None:
         _write(check, out)
-    return 1 if check.stability == verify.DIFFERENT else 0
+    return 1 if check.outcome == verify.DIFFERENT else 0
 
 
 def _verifier(result: str) -> Any:
@@ -81,12 +89,10 @@ def _verifier(result: str) -> Any:
 
 
 def _list_rows(check: Any, show: int) -> None:
-    odd = [i for i, word in enumerate(check.stability_labels) if word != "identical"]
-    odd.sort(
-        key=lambda i: check.stability_labels[i] != "different"
-    )  # the different ones first, in their order
+    odd = [i for i, word in enumerate(check.outcomes) if word != "identical"]
+    odd.sort(key=lambda i: check.outcomes[i] != "different")  # the different ones first, in their order
     for i in odd[:show]:
-        click.echo(f"  row {check.rows[i]}: {check.stability_labels[i]}, by at most {check.gaps[i]:.3g}")
+        click.echo(f"  row {check.rows[i]}: {check.outcomes[i]}, by at most {check.gaps[i]:.3g}")
     if len(odd) > show:
         click.echo(f"  ... and {len(odd) - show} more; -o FILE writes all")
 
@@ -94,5 +100,5 @@ def _list_rows(check: Any, show: int) -> None:
 def _write(check: Any, out: str) -> None:
     with click.open_file(out, "w") as file:
         file.write("row,stability,difference\n")
-        for row, word, gap in zip(check.rows, check.stability_labels, check.gaps, strict=True):
+        for row, word, gap in zip(check.rows, check.outcomes, check.gaps, strict=True):
             file.write(f"{row},{word},{float(gap)!r}\n")

@@ -1,8 +1,9 @@
 """Other explainers behind the same callable as TExplainer: SHAP, LIME, Captum's methods, and controls.
 
 `explainers.shap(model, background)` and its siblings build one; `suite` builds several by name and keeps the
-reason of each that does not fit the model. To add one: a function (model, background, **choice) -> OtherExplainer, and
-one line in `EXPLAINERS`. Those of images are in images.py. A library is imported when an explainer of it is built.
+reason of each that does not fit the model. To add one: a function (model, background, **choice) ->
+OtherExplainer, and one line in `EXPLAINERS`. Those of images are in images.py. A library is imported when an
+explainer of it is built.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ lrp = partial(captum, method="lrp")
 gradient = partial(captum, method="gradient")
 saliency = partial(captum, method="saliency")
 
-#: name -> (model, background, **choice) -> OtherExplainer; a method's own defaults and its better settings are lines
-#: of their own, and what draws at random has a line without a seed. Which question another explainer answers, its
+#: name -> (model, background, **choice) -> OtherExplainer; a method's own defaults and its better settings
+#: are lines
+#: of their own, and what draws at random has a line without a seed. Which question another explainer answers,
+#: its
 #: `attribution` says.
 EXPLAINERS: dict[str, Callable[..., OtherExplainer]] = {
     "shap": shap,
@@ -79,13 +82,13 @@ PAPER = ("shap", "lime", "integrated_gradients", "input_x_gradient", "deeplift")
 def suite(
     model: Any, background: Any, names: Iterable[str] = PAPER, **choice: Any
 ) -> dict[str, OtherExplainer | Skipped]:
-    """Build several other explainers by name; one that does not fit the model is kept as `Skipped`, with its reason."""
+    """Build other explainers by name; an unsupported one becomes a `Skipped` with the reason."""
     built: dict[str, OtherExplainer | Skipped] = {}
     for name in names:
         if name not in EXPLAINERS:
             close = difflib.get_close_matches(name, EXPLAINERS, 1, cutoff=0.3)
             hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(EXPLAINERS)}."
-            raise InputError(f"unknown other explainer {name!r}; {hint}")
+            raise InputError(f"unknown explainer {name!r}; {hint}")
         try:
             built[name] = EXPLAINERS[name](model, background, **choice)
         except Unsupported as reason:

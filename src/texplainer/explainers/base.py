@@ -29,7 +29,7 @@ PROBE_ROWS = 8
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be explained: one output of a model, against a background."""
+    """The task: one output of a model, and a background."""
 
     predictor: Predictor
     background: Background
@@ -46,7 +46,7 @@ class Task:
 
 @dataclass
 class Counter:
-    """A model function that counts the rows it is asked about."""
+    """A prediction function that counts the rows it evaluates."""
 
     function: Callable[[Array], Array]
     rows: int = 0
@@ -67,7 +67,7 @@ Attribute = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class OtherExplainer:
-    """An explainer of another kind behind the common callable."""
+    """Another library's explainer with the interface of TExplainer."""
 
     name: str
     task: Task
@@ -82,9 +82,9 @@ class OtherExplainer:
     )
 
     def rebuilt(self, *, background: Any = None, seed: int | None = None) -> OtherExplainer:
-        """Build the same other explainer on another background, or with another seed where it has one."""
+        """Rebuild this explainer with another background, or another seed if it has one."""
         if self.recipe is None:
-            raise Unsupported(f"{self.name} does not know how it was built; use one of the table.")
+            raise Unsupported(f"{self.name} cannot be rebuilt; create it with texplainer.explainers.")
         return self.recipe(background, seed)
 
     @property
@@ -123,7 +123,7 @@ class OtherExplainer:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Another explainer that does not fit the model, with the reason; an evaluation shows it as skipped."""
+    """An explainer that does not support the model, with the reason; an evaluation shows it as skipped."""
 
     name: str
     reason: str
@@ -134,7 +134,7 @@ class Skipped:
 
 
 def rebuildable(build: Callable[..., OtherExplainer]) -> Callable[..., OtherExplainer]:
-    """Let the other explainers a builder makes know how to be built again."""
+    """Record how an explainer was built, so that it can be rebuilt."""
 
     @wraps(build)
     def remembering(model: Any, background: Any, **choice: Any) -> OtherExplainer:
@@ -161,14 +161,15 @@ def task_of(
 ) -> Task:
     """Read the background, choose one output of the model and summarise both.
 
-    `scale` "auto" is what these libraries are usually given: the probability where the model has one.
+    `scale` "auto" is the probability if the model has one, as is usual for these libraries.
     """
     schema, rows = frames.learn(background, feature_names, categorical)
     predictor = _predictor(model, schema, rows[:PROBE_ROWS], output, scale)
     if len(predictor.outputs) != 1 or predictor.predicted:
         raise InputError(
             f"the model has {len(predictor.all_names)} outputs ({', '.join(predictor.all_names)}) and "
-            f"output={output!r} does not choose one; other explainers explain one output. Pass output=<name or index>."
+            f"output={output!r} does not choose one; other explainers explain one output. Pass output=<name "
+            "or index>."
         )
     return Task(predictor, summarise(rows, predictor, None))
 
@@ -188,9 +189,9 @@ def evenly_spaced(rows: Array, count: int) -> Array:
 
 
 def row_by_row(one: Callable[[Array], Array], counter: Counter, seed: int | None) -> Attribute:
-    """Explain rows one at a time, each from the same random state: no row depends on its place in the table.
+    """Explain rows one at a time, each from the same random state: results do not depend on the order.
 
-    Without a seed the library draws from the global generators, as it does by itself.
+    Without a seed the library uses the global generators.
     """
 
     def attribute(rows: Array) -> tuple[Array, Array]:
@@ -209,7 +210,7 @@ def row_by_row(one: Callable[[Array], Array], counter: Counter, seed: int | None
 
 
 def needs(package: str) -> Any:
-    """Import an optional library, or refuse in plain words."""
+    """Import an optional library; raise `Unsupported` if it is missing."""
     try:
         return import_module(package)
     except ImportError:

@@ -162,7 +162,7 @@ def captum(
 
 @contextmanager
 def quiet_hooks() -> Iterator[None]:
-    """Say nothing of the hooks Captum announces to set and to remove again."""
+    """Silence Captum's warnings about hooks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning, module="captum")
         warnings.filterwarnings("ignore", category=UserWarning, message=".*hook.*")
@@ -219,13 +219,13 @@ def _check_modules(torch: Any, network: Any, method: str) -> None:
     plain = (torch.nn.Linear, torch.nn.Identity, torch.nn.Flatten)
     if method == "deeplift" and len(leaves) > 1 and all(isinstance(m, plain) for m in leaves):
         raise Unsupported(
-            "the network registers no activation as a module: DeepLIFT would silently be Input x Gradient; "
-            "write torch.nn.ReLU() and the like as modules, one for each use."
+            "the network does not register activations as modules: DeepLIFT would silently equal Input x "
+            "Gradient. Define activations as modules such as torch.nn.ReLU(), one for each use."
         )
 
 
 def try_one_row(attribute: Callable[[Array], tuple[Array, Array]], task: Task, label: str) -> None:
-    """Explain one background row now: what a method cannot do is said before an hour's run, not after."""
+    """Explain one background row, so that unsupported networks fail early."""
     try:
         attribute(task.background.rows[:1])
     except Exception as error:

@@ -43,7 +43,7 @@ def smoothgrad(
     Parameters
     ----------
     scale : "log-odds" (the logit) or "probability".
-    noise : standard deviation of the noise, as a share of each feature's range in the background.
+    noise : standard deviation of the noise, as a fraction of each feature's range in the background.
     samples : gradients averaged per row.
     seed : each row starts from it; None leaves the draws to torch's global generator.
     **choice : `output`, `feature_names`, as for TExplainer.

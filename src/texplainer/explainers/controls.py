@@ -18,7 +18,7 @@ from texplainer.types import Array
 
 @rebuildable
 def constant(model: Any, background: Any, **choice: Any) -> OtherExplainer:
-    """Explain every row with ones: stable, and worth nothing."""
+    """Explain every row with ones: stable, but useless."""
     return _control("constant", ones, model, background, choice)
 
 
@@ -30,7 +30,7 @@ def zero(model: Any, background: Any, **choice: Any) -> OtherExplainer:
 
 @rebuildable
 def random(model: Any, background: Any, *, seed: int = 0, **choice: Any) -> OtherExplainer:
-    """Explain every row with noise drawn from the row itself, so that a row is explained alike each time."""
+    """Explain every row with noise seeded by the row, so that equal rows get equal values."""
     return _control("random", lambda rows: noise(rows, seed), model, background, choice)
 
 

@@ -34,7 +34,7 @@ AttributeScene = Callable[[SegmentedImage], tuple[Array, float]]
 
 @dataclass(frozen=True)
 class OtherImageExplainer:
-    """An explainer of another kind behind the callable of an ImageExplainer."""
+    """Another library's explainer with the interface of ImageExplainer."""
 
     name: str
     host: ImageExplainer
@@ -83,8 +83,8 @@ def output_asked(predictor: Predictor) -> Predictor:
     """The predictor, if it is one of a single output."""
     if len(predictor.outputs) != 1:
         raise InputError(
-            f"the model has {len(predictor.outputs)} outputs and the explainer's own output chooses none; "
-            "other explainers explain one. Build it with output='predicted' or an index."
+            f"the model has {len(predictor.outputs)} outputs but other explainers explain one. Build the "
+            "explainer with output='predicted' or an index."
         )
     return predictor
 
@@ -99,7 +99,7 @@ def by_segments(scene: SegmentedImage, pixels: Array) -> Array:
 
 
 def shap_partition(explainer: ImageExplainer, *, evaluations: int = 500) -> OtherImageExplainer:
-    """SHAP's PartitionExplainer with its masker of images, which halves the image again and again.
+    """SHAP's PartitionExplainer with its image masker, which halves the image recursively.
 
     `evaluations` is its max_evals.
     """
@@ -144,7 +144,7 @@ def centres(scene: SegmentedImage) -> Array:
 
 
 def lime(explainer: ImageExplainer, *, samples: int = 1000, seed: int = 0) -> OtherImageExplainer:
-    """LIME's explainer of images: a ridge regression on segments that are there or not."""
+    """LIME's image explainer: a ridge regression on the presence of segments."""
     library = needs("lime.lime_image")
 
     def attribute(scene: SegmentedImage) -> tuple[Array, float]:
@@ -200,7 +200,7 @@ def gradcam(explainer: ImageExplainer, *, layer: Any = None) -> OtherImageExplai
     network = _torch_network(explainer)
     convolutions = [part for part in network.modules() if isinstance(part, torch.nn.Conv2d)]
     if layer is None and not convolutions:
-        raise Unsupported("GradCAM needs a convolution, of which the network has none.")
+        raise Unsupported("GradCAM needs a convolutional layer; the network does not have one.")
     place = layer or convolutions[-1]
 
     def call(library: Any, network: Any, image: Any, baseline: Any, target: int | None) -> Any:
@@ -213,7 +213,7 @@ def gradcam(explainer: ImageExplainer, *, layer: Any = None) -> OtherImageExplai
 def _torch_network(explainer: ImageExplainer) -> Any:
     torch = needs("torch")
     if not isinstance(explainer.model, torch.nn.Module):
-        raise Unsupported(f"needs a torch network; a {type(explainer.model).__name__} is none.")
+        raise Unsupported(f"needs a torch network; a {type(explainer.model).__name__} is not one.")
     return explainer.model
 
 
@@ -251,13 +251,11 @@ IMAGE_EXPLAINERS: dict[str, Callable[..., OtherImageExplainer]] = {
 def image_suite(
     explainer: ImageExplainer, names: Iterable[str] = tuple(IMAGE_EXPLAINERS)
 ) -> dict[str, OtherImageExplainer | Skipped]:
-    """Build several other explainers by name; one that does not fit the model is kept as `Skipped`, with its reason."""
+    """Build other explainers by name; an unsupported one becomes a `Skipped` with the reason."""
     built: dict[str, OtherImageExplainer | Skipped] = {}
     for name in names:
         if name not in IMAGE_EXPLAINERS:
-            raise InputError(
-                f"unknown other explainer {name!r}; of images there are {', '.join(IMAGE_EXPLAINERS)}."
-            )
+            raise InputError(f"unknown explainer {name!r}; expected one of {', '.join(IMAGE_EXPLAINERS)}.")
         try:
             built[name] = IMAGE_EXPLAINERS[name](explainer)
         except Unsupported as reason:

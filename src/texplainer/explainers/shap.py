@@ -128,7 +128,7 @@ def _tree_shap(library: Any, task: Task, counter: Counter, rows: Array, seed: in
     predictor = task.predictor
     if predictor.scale == "log-odds" and len(predictor.all_names) > 2:
         raise Unsupported(
-            "TreeSHAP knows the scores of several classes, not their log-odds; pass scale='raw'."
+            "TreeSHAP explains the scores of several classes, not their log-odds; pass scale='raw'."
         )
     wants = "probability" if predictor.scale == "probability" else "raw"
     return _by_trees(

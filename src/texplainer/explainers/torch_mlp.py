@@ -24,9 +24,8 @@ def torch_network(model: Any, scale: str) -> Any:
 
     Parameters
     ----------
-    model : a fitted MLPClassifier or MLPRegressor, alone or last in a Pipeline.
-    scale : "log-odds" (log-odds, of several classes each against the rest), "probability" (through the link)
-        or "raw" (the last layer).
+    model : a fitted MLPClassifier or MLPRegressor, alone or last in a Pipeline. scale : "log-odds" (log-odds,
+    of several classes each against the rest), "probability" (through the link) or "raw" (the last layer).
 
     Raises
     ------
@@ -36,7 +35,7 @@ def torch_network(model: Any, scale: str) -> Any:
     *scalers, network = [step for _, step in getattr(model, "steps", [("", model)])]
     if not hasattr(network, "coefs_") or getattr(network, "activation", None) not in ACTIVATIONS:
         raise Unsupported(
-            f"a {type(network).__name__} is no network; this method needs a torch module or an MLP."
+            f"a {type(network).__name__} is not a network; this method needs a torch module or an MLP."
         )
     layers = [_linear(torch, *_affine(scaler)) for scaler in scalers]
     weights = list(zip(network.coefs_, network.intercepts_, strict=True))
@@ -85,5 +84,5 @@ def _affine(scaler: Any) -> tuple[np.ndarray, np.ndarray]:
     if kind == "MinMaxScaler" and not scaler.clip:
         return np.diag(scaler.scale_), scaler.min_
     raise Unsupported(
-        f"a {kind} before the network has no torch twin; put the MLP behind StandardScaler only."
+        f"a {kind} before the network cannot be converted to torch; only StandardScaler is supported."
     )

@@ -19,7 +19,7 @@ BOUND_FACTOR = 2.0  # bounds are estimates: on another machine they may differ b
 
 
 class RowComparison:
-    """The stability labels on some rows, the greatest difference of a value, and the arrays that differ."""
+    """The outcomes of some rows, the largest difference of a value, and the arrays that differ."""
 
     def __init__(self, saved: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray], tolerance: float):
         rows = len(again["values"])
@@ -35,7 +35,7 @@ class RowComparison:
             if not close.all():
                 self.differing[name] = int((~close).sum())
             same, near = same & equal, near & close
-        self.stability_labels = np.where(same, IDENTICAL, np.where(near, WITHIN, DIFFERENT)).astype("<U16")
+        self.outcomes = np.where(same, IDENTICAL, np.where(near, WITHIN, DIFFERENT)).astype("<U16")
         if "values" in saved and saved["values"].shape == again["values"].shape:
             self.gaps = _gap(saved["values"], again["values"]).reshape(rows, -1).max(axis=1, initial=0.0)
 

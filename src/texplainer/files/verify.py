@@ -1,10 +1,10 @@
 """Is a saved result what its model says of its data? Recompute everything it claims, and compare.
 
 A row is "identical" when every number and word of it is the same, to the last bit; "within tolerance" when
-nothing moved by more than the comparison allows (`comparison`); "different" otherwise. What the header
-says is recomputed too: names, scale, attribution, base values, settings. Model, data, background and
-configuration must be the recorded ones; libraries and machine may differ and are reported. The file is read
-in blocks, so that memory does not grow with it.
+nothing moved by more than the comparison allows (`comparison`); "different" otherwise. What the header says
+is recomputed too: names, scale, attribution, base values, settings. Model, data, background and configuration
+must be the recorded ones; libraries and machine may differ and are reported. The file is read in blocks, so
+that memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Verification:
 
     Attributes
     ----------
-    rows, stability labels, gaps
+    rows, outcomes, gaps
         (checked rows,): row numbers, one of the three words each, the greatest difference of a value.
     total
         How many rows the result has.
@@ -46,7 +46,7 @@ class Verification:
     """
 
     rows: np.ndarray
-    stability_labels: np.ndarray
+    outcomes: np.ndarray
     gaps: np.ndarray
     total: int
     failures: tuple[str, ...]
@@ -56,11 +56,11 @@ class Verification:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows got which stability."""
-        return {word: int(np.sum(self.stability_labels == word)) for word in (IDENTICAL, WITHIN, DIFFERENT)}
+        """Number of rows per outcome."""
+        return {word: int(np.sum(self.outcomes == word)) for word in (IDENTICAL, WITHIN, DIFFERENT)}
 
     @property
-    def stability(self) -> str:
+    def outcome(self) -> str:
         """The word for the whole result: that of its worst row or entry, or "different" after a failure."""
         if self.failures or self.counts[DIFFERENT]:
             return DIFFERENT
@@ -190,7 +190,7 @@ class Ledger:
         self.total = 0
         self.first: Any = None
         self.numbers: list[np.ndarray] = []
-        self.stability_labels: list[np.ndarray] = []
+        self.outcomes: list[np.ndarray] = []
         self.gaps: list[np.ndarray] = []
         self.differing: dict[str, int] = {}
         self.near: list[str] = []
@@ -215,8 +215,8 @@ class Ledger:
     def add(self, start: int, saved: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray]) -> None:
         """Compare some rows."""
         found = RowComparison(saved, again, self.tolerance)
-        self.numbers.append(np.arange(start, start + len(found.stability_labels)))
-        self.stability_labels.append(found.stability_labels)
+        self.numbers.append(np.arange(start, start + len(found.outcomes)))
+        self.outcomes.append(found.outcomes)
         self.gaps.append(found.gaps)
         for name, count in found.differing.items():
             self.differing[name] = self.differing.get(name, 0) + count
@@ -224,13 +224,13 @@ class Ledger:
     def close(self, failures: Sequence[str], notes: Sequence[str]) -> Verification:
         """All of it."""
         nothing = (np.arange(0), np.array([], dtype="<U16"), np.array([]))
-        parts = (self.numbers, self.stability_labels, self.gaps)
+        parts = (self.numbers, self.outcomes, self.gaps)
         found = [np.concatenate(part) if part else empty for part, empty in zip(parts, nothing, strict=True)]
-        numbers, stability_labels, gaps = found
+        numbers, outcomes, gaps = found
         notes = (*notes, *(f"the header's {name} is within tolerance only" for name in self.near))
         return Verification(
             numbers,
-            stability_labels,
+            outcomes,
             gaps,
             self.total,
             tuple(failures),

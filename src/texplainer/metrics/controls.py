@@ -19,12 +19,12 @@ def ones(rows: Array) -> Array:
 
 
 def zeros(rows: Array) -> Array:
-    """Say nothing about any row."""
+    """Return zeros for every row."""
     return np.zeros(rows.shape)
 
 
 def noise(rows: Array, seed: int = 0) -> Array:
-    """Draw normal values from each row's own stream: the same row always gets the same."""
+    """Draw normal values from a generator seeded by the row, so that equal rows get equal values."""
     values = np.empty(rows.shape)
     for i, row in enumerate(np.ascontiguousarray(rows)):
         values[i] = np.random.default_rng([seed, zlib.crc32(row.tobytes())]).normal(size=len(row))

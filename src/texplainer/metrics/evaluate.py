@@ -56,21 +56,17 @@ def evaluate(
 
     Parameters
     ----------
-    explainers : explainers of tables or of images, other explainers, or functions from a table to values; by name, or
-        a list.
-    X : the rows to evaluate on, or the images.
-    metrics : names from `METRICS`, a family's name, "default" or "all".
-    k : how many features PGI and PGU remove; 1, 3, 5, 7, 9, or 1, 2, 3 for fewer than nine features.
-    neighbours, sigma, flip, max_distance : the neighbourhood; "paper": half the background's least distance.
-    mask : what removed features become: "zero" (the paper), "mean", "marginal" or "gaussian".
-    runs : repeated explanations for RES.
-    truth : known gradients or weights, one row each, for the metrics of the family "truth".
-    groups : one-hot groups by name, as positions of columns; taken from the explainers when not given.
-    model, background, output : what is explained; taken from the first explainer that knows.
-    controls : the explainers that know nothing, shown below the line.
-    seed : of everything random. The same seed gives the same scores, bit for bit.
-    batch_rows : the most rows an explainer gets at once.
-    progress : show a bar; by default on a terminal only.
+    explainers : explainers of tables or of images, other explainers, or functions from a table to values; by
+    name, or a list. X : the rows to evaluate on, or the images. metrics : names from `METRICS`, a family's
+    name, "default" or "all". k : the numbers of features that PGI and PGU remove; 1, 3, 5, 7, 9, or 1, 2, 3
+    for fewer than nine features. neighbours, sigma, flip, max_distance : the neighbourhood; "paper": half the
+    background's least distance. mask : what removed features become: "zero" (the paper), "mean", "marginal"
+    or "gaussian". runs : repeated explanations for RES. truth : known gradients or weights, one row each, for
+    the metrics of the family "truth". groups : one-hot groups by name, as positions of columns; taken from
+    the explainers when not given. model, background, output : the explained model; by default taken from the
+    first explainer that has them. controls : explainers that do not use the model, shown below the line. seed
+    : seed of all random draws. The same seed gives bit-identical scores. batch_rows : the largest number of
+    rows per call of an explainer. progress : whether to show a progress bar; by default on a terminal only.
     """
     check_arguments(locals(), EVALUATION_CHECKS)
     began = time.perf_counter()
@@ -129,8 +125,9 @@ def _named(explainers: Explainers) -> dict[str, Callable[[Any], Any]]:
     wrong = [name for name, explain in named.items() if not callable(explain)]
     if wrong or not named:
         raise InputError(
-            f"explainers {wrong or 'missing'}: expected at least one callable and nothing else. Pass "
-            "TExplainers or other explainers, {'ours': TExplainer(model, X), 'SHAP': tx.explainers.shap(model, X)}."
+            f"explainers {wrong or 'missing'}: expected at least one callable. Pass "
+            "TExplainers or other explainers, {'ours': TExplainer(model, X), 'SHAP': "
+            "tx.explainers.shap(model, X)}."
         )
     return named
 

@@ -38,7 +38,7 @@ class ScoreColumn:
 
     @property
     def fold(self) -> str:
-        """How rows are folded into one number."""
+        """How rows are aggregated to one number."""
         return self.part if self.part in ROW_STATISTICS else "mean"
 
 
@@ -48,16 +48,13 @@ class Evaluation:
 
     Attributes
     ----------
-    explainers : names, in the order given, controls last.
-    columns : what was measured.
-    scores : (explainers, columns, rows); NaN where a score is undefined or missing.
-    values : (explainers, rows, features), the attributions that were measured.
-    controls : the explainers that know nothing.
-    notes : explainer, or "explainer: metric", -> why cells are missing.
-    neighbours : (rows,), how many neighbours each row found.
-    seconds, evaluations : (explainers,), processor time for explaining the rows once; evaluations a row.
-    timing : seconds of the whole run: "explainers", "model", "harness", "total".
-    settings : everything the run depended on.
+    explainers : names, in the order given, controls last. columns : the metrics. scores : (explainers,
+    columns, rows); NaN where a score is undefined or missing. values : (explainers, rows, features), the
+    attributions that were measured. controls : the explainers that do not use the model. notes : explainer,
+    or "explainer: metric", -> why scores are missing. neighbours : (rows,), how many neighbours each row
+    found. seconds, evaluations : (explainers,), CPU time for explaining the rows once; model evaluations per
+    row. timing : seconds of the whole run: "explainers", "model", "harness", "total". settings : all settings
+    of the run.
     """
 
     explainers: tuple[str, ...]
@@ -78,14 +75,16 @@ class Evaluation:
     def index(self, explainer: str) -> int:
         """Position of an explainer."""
         if explainer not in self.explainers:
-            raise InputError(f"no explainer {explainer!r}; there are {', '.join(self.explainers)}.")
+            known = ", ".join(self.explainers)
+            raise InputError(f"explainer {explainer!r} is unknown; expected one of {known}.")
         return self.explainers.index(explainer)
 
     def columns_of(self, metric: str) -> list[int]:
         """Positions of a metric's columns ("pgi"), or of one part of it ("pgi/3")."""
         found = [j for j, c in enumerate(self.columns) if metric in (c.metric, c.name)]
         if not found:
-            raise InputError(f"no metric {metric!r}; there are {', '.join(c.name for c in self.columns)}.")
+            known = ", ".join(c.name for c in self.columns)
+            raise InputError(f"metric {metric!r} is unknown; expected one of {known}.")
         return found
 
     def per_row(self, metric: str) -> dict[str, Array]:
@@ -96,7 +95,7 @@ class Evaluation:
         return dict(zip(self.explainers, scores, strict=True))
 
     def summary(self) -> Array:
-        """One number per explainer and column, (explainers, columns): rows folded as the column says."""
+        """One number per explainer and column, (explainers, columns), aggregated as the column defines."""
         out = np.full(self.scores.shape[:2], np.nan)
         for j, column in enumerate(self.columns):
             for i, scores in enumerate(self.scores[:, j]):
@@ -131,7 +130,7 @@ class Evaluation:
     def ranks(self, metric: str | None = None, *, controls: bool = False, level: float = 0.95) -> Ranks:
         """Average ranks over rows with the Friedman test and the critical difference, per column.
 
-        Explainers that have no score at all in a column are left out of the whole table.
+        Explainers without any score in a column are excluded from the whole table.
         """
         chosen = self.columns_of(metric) if metric else list(range(len(self.columns)))
         kept = [
@@ -187,7 +186,9 @@ class Evaluation:
 
         draw = getattr(plots, kind, None)
         if draw is None:
-            raise InputError(f"no plot {kind!r}; try 'stability_boxplot' or 'stability_faithfulness'.")
+            raise InputError(
+                f"kind={kind!r} is unknown; expected 'stability_boxplot' or 'stability_faithfulness'."
+            )
         return draw(self, **options)
 
     def to_frame(self) -> Any:
@@ -208,7 +209,7 @@ class Evaluation:
         )
 
     def report(self, path: Any, *, title: str = "") -> Any:
-        """Write one self-contained HTML page; give its path."""
+        """Write one self-contained HTML page; return its path."""
         from texplainer import report
 
         return report.write(self, path, title=title)
@@ -219,7 +220,7 @@ class Evaluation:
         return notebook.evaluation(self)
 
     def save(self, path: Any) -> None:
-        """Write an npz archive: arrays, and the rest as JSON; nothing in it is ever unpickled."""
+        """Write an npz archive of arrays and JSON; loading it does not use pickle."""
         words = {"format": FORMAT, "version": VERSION, "columns": [asdict(c) for c in self.columns]}
         for name in ("explainers", "feature_names", "controls", "notes", "timing", "settings"):
             value = getattr(self, name)
@@ -238,7 +239,7 @@ class Evaluation:
                 arrays = {name: archive[name] for name in ARRAYS}
         except (KeyError, ValueError, OSError) as error:
             raise InputError(
-                f"{path} is no saved Evaluation ({error}); expected what save() wrote."
+                f"{path} is not a saved Evaluation ({error}); expected a file written by save()."
             ) from None
         if words.pop("format", "") != FORMAT or words.pop("version") > VERSION:
             raise InputError(f"{path} is not an Evaluation this version can read; update texplainer.")

@@ -44,7 +44,7 @@ def evaluate_images(
     progress: bool | None,
     of_tables: Mapping[str, Any],
 ) -> Evaluation:
-    """Evaluate explainers of images; the first of them says what the segments and baselines are.
+    """Evaluate explainers of images; the first one defines the segments and baselines.
 
     `settings.sigma`, the noise, is a part of the images' range; `of_tables` are arguments that must be left
     alone.
@@ -126,7 +126,7 @@ def _chosen(metrics: Sequence[str] | str, truth: bool) -> dict[str, Metric]:
     asked = choose_metrics([one for name in names for one in (DEFAULT if name == "default" else (name,))])
     named = [name for name in names if name in OF_TABLES]
     if named:
-        raise InputError(f"{named} are metrics of tables and mean nothing for images; leave them out.")
+        raise InputError(f"{named} are metrics for tables, not for images; omit them.")
     if not truth and any(name in asked and asked[name].family == "truth" for name in names):
         raise InputError(f"{names} need the known segments; pass truth=..., (images, segments).")
     return {
@@ -142,8 +142,8 @@ def _refuse(mask: str, given: Mapping[str, Any]) -> None:
     odd += ["mask"] if mask != "zero" else []
     if odd:
         raise InputError(
-            f"{', '.join(odd)} mean nothing for images: their explainers say what is explained, and what is "
-            "removed becomes their baseline. Leave them out."
+            f"{', '.join(odd)} are not used for images: the explainers define what is explained, and "
+            "removed segments become their baseline. Omit them."
         )
 
 

@@ -59,7 +59,7 @@ def of_outputs(score: Score) -> Measure:
 
 
 def of_margins(score: Score) -> Measure:
-    """Needs the same as margins."""
+    """Needs the same as log-odds."""
 
     def measure(seen: ExplainerEvidence) -> Any:
         common = seen.common
@@ -89,7 +89,7 @@ def of_scaled_outputs(score: Score) -> Measure:
 
 
 def of_repeats(score: Score) -> Measure:
-    """Needs the same rows explained again and again."""
+    """Needs the same rows explained repeatedly."""
     return lambda seen: score(seen.repeats)
 
 
@@ -143,22 +143,22 @@ def of_single_removals(score: Score) -> Measure:
 
 
 def of_small_steps(score: Score) -> Measure:
-    """Needs what the shown values expect of small steps, and what the explained function does."""
+    """Needs the changes predicted by the values for small steps, and the actual changes."""
     return lambda seen: score(seen.expected_small, seen.response_small)
 
 
 def of_surrogate_steps(score: Score) -> Measure:
-    """Needs the same of the local model that stands beside the values."""
+    """Needs the same for the explanation's local model."""
     return lambda seen: score(seen.expected_surrogate, seen.response_small)
 
 
 def of_reference_steps(score: Score) -> Measure:
-    """Needs what the shown values expect on the way to background rows, and what the function does."""
+    """Needs the changes predicted by the values for steps to background rows, and the actual changes."""
     return lambda seen: score(seen.expected_references, seen.response_references)
 
 
 def of_local_effects(score: Score, radii: Sequence[float]) -> Measure:
-    """Needs what the explained function does near the rows, within each radius (in SDs)."""
+    """Needs the effects of the features near the rows, within each radius (in SDs)."""
     return lambda seen: {f"{r:g}": np.asarray(score(seen.values, seen.local_effects(r))) for r in radii}
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from texplainer.metrics.evaluation import Evaluation
 
 WORTHLESS = (
-    "Below the line: controls. They know nothing of the model, so that an explanation that never changes is "
-    "perfectly stable and worth nothing: read stability only beside faithfulness."
+    "Below the line: controls. They do not use the model. A constant explanation is perfectly stable but "
+    "useless: read stability together with faithfulness."
 )
 MISSING = "–"
 WIDEST = 9  # columns a block
@@ -77,7 +77,7 @@ def printed_number(value: float | None) -> str:
 
 
 def footnotes(evaluation: Evaluation) -> list[str]:
-    """Say what the numbers alone do not: controls, shortages, skipped explainers, undefined rows."""
+    """List notes on controls, missing neighbours, skipped explainers and undefined rows."""
     notes = [WORTHLESS] if evaluation.controls else []
     wanted = evaluation.settings.get("neighbours", 0)
     short = int(np.sum(evaluation.neighbours < wanted))

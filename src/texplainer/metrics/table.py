@@ -28,8 +28,8 @@ Better = Literal["low", "high"]
 class Metric:
     """One line of the table.
 
-    A part named after a statistic ("max", "mean", "median", "p95") is folded over rows by it in tables; the
-    others by the mean.
+    A part named after a statistic ("max", "mean", "median", "p95") is aggregated over rows by it; the others
+    by the mean.
     """
 
     label: str
@@ -102,7 +102,7 @@ METRICS: dict[str, Metric] = {
     "seed": Metric("Seed", measures.of_seeds(stability.relative_change), "low", "stability",
                    "relative change with another seed; 0 where nothing is drawn", "texplainer"),
     "misplaced": Metric("Misplaced mass", measures.of_local_effects(locality.misplaced_mass, RADII), "low",
-                        "locality", "share of |e| on features that do nothing within r SDs",
+                        "locality", "fraction of |e| on features without an effect within r SDs",
                         "texplainer"),
     "local_rank": Metric("Local effects", measures.of_local_effects(locality.effect_correlation, RADII),
                          "high", "locality", "rank correlation with measured effects within r SDs",
@@ -150,7 +150,7 @@ METRICS: dict[str, Metric] = {
                   "share of rows within tol; the residual", "Lundberg and Lee 2017",
                   lower_parts=("median", "p95")),
     "complexity": Metric("Complexity", measures.of_values(complexity.complexity), "low", "complexity",
-                         "entropy of the shares, nats", _BHATT),
+                         "entropy of |e| / sum |e|, nats", _BHATT),
     "sparseness": Metric("Sparseness", measures.of_values(complexity.sparseness), "high", "complexity",
                          "Gini index", "Chalasani et al. 2020, arXiv 1810.06583"),
     "effective_complexity": Metric("Eff. complexity", measures.of_values(complexity.effective_complexity),
@@ -158,7 +158,7 @@ METRICS: dict[str, Metric] = {
     "truth_error": Metric("Truth error", measures.of_truth(accuracy.truth_error), "low", "truth",
                           "relative error to the known truth", "texplainer"),
     "truth_mass": Metric("Truth mass", measures.of_truth(accuracy.truth_mass), "low", "truth",
-                         "share of |e| on features that truly do nothing", "texplainer"),
+                         "fraction of |e| on features without a true effect", "texplainer"),
     "truth_cosine": Metric("Truth cosine", measures.of_truth(accuracy.truth_cosine), "high", "truth",
                            "cosine to the known truth", "texplainer"),
 }
@@ -169,7 +169,7 @@ DEFAULT = ("ris", "ros", "res", "pgi", "pgu", "infidelity", "lap", "complexity")
 
 
 def choose_metrics(names: Sequence[str] | str) -> dict[str, Metric]:
-    """Look metrics up by name; "all", "default" or a family's name stand for several."""
+    """Return metrics by name, family, "default" or "all"."""
     names = [names] if isinstance(names, str) else list(names)
     families = {metric.family for metric in METRICS.values()}
     chosen: dict[str, Metric] = {}
@@ -186,5 +186,5 @@ def choose_metrics(names: Sequence[str] | str) -> dict[str, Metric]:
             hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(METRICS)}."
             raise InputError(f"unknown metric {name!r}; {hint} See texplainer.metrics.METRICS.")
     if not chosen:
-        raise InputError("no metric named; pass at least one, or 'default'.")
+        raise InputError("metrics is empty; pass at least one name, or 'default'.")
     return chosen

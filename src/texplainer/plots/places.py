@@ -38,7 +38,7 @@ def positions(explanation: Explanation, features: Sequence[Any] | None) -> list[
         feature_position(explanation, one) for one in ([features] if isinstance(features, str) else features)
     ]
     if not found:
-        raise InputError("features is empty; expected names or positions, or None for the greatest.")
+        raise InputError("features is empty; expected names or positions, or None for the largest.")
     return found
 
 

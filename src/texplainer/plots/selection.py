@@ -1,7 +1,7 @@
 """What a plot shows of an Explanation: the row, the output, the greatest features, the doubts.
 
-Plots draw plain arrays; this file takes them out of the Explanation and refuses, with a word, what
-cannot be drawn.
+Plots draw plain arrays; this file takes them out of the Explanation and refuses, with a word, what cannot be
+drawn.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Bars:
     doubtful: np.ndarray  # the model has a kink, a jump or noise there
     details: tuple[str, ...] = ()  # behind the names: the row's own values
     folded: int = 0  # features summed up in the last of them
-    hidden: int = 0  # smaller features left out
+    hidden: int = 0  # smaller features omitted
     adds_up: bool = True  # whether a sum of values means anything
     left_over: bool = False  # one more bar stands for what the features do not explain
     signed: bool = True  # sizes have one colour
@@ -44,7 +44,7 @@ class Bars:
 
 
 def one_output(explanation: Explanation) -> Explanation:
-    """Refuse several outputs: a picture is of one."""
+    """Reject several outputs: a plot shows one."""
     if len(explanation.output_names) > 1:
         first = explanation.output_names[0]
         raise InputError(
@@ -56,7 +56,7 @@ def one_output(explanation: Explanation) -> Explanation:
 
 
 def one_row(explanation: Explanation) -> Explanation:
-    """Refuse several rows or outputs: a local picture is of one of each."""
+    """Reject several rows or outputs: a plot of one row shows one of each."""
     return single_row(one_output(explanation))
 
 
@@ -76,13 +76,15 @@ def with_features(explanation: Explanation, chosen: list[int]) -> Explanation:
 
 
 def stacked(explanation: Explanation) -> tuple[Explanation, str]:
-    """What may be stacked from E f(X) to f(x): the shares; and a word where another attribution was given.
+    """Return Shapley values, which add up from E f(X) to f(x), and a note if another attribution was given.
 
-    Of an explanation that was loaded and holds no shares, the error says how to get them.
+    For a loaded explanation without Shapley values, the error explains how to compute them.
     """
     if table.adds_up(explanation.attribution):
         return explanation, ""
-    return explanation.shares(), "shares of this row" if len(explanation) == 1 else "shares of these rows"
+    return explanation.shares(), "Shapley values of this row" if len(
+        explanation
+    ) == 1 else "Shapley values of these rows"
 
 
 def value_errors(explanation: Explanation) -> np.ndarray:
@@ -120,7 +122,7 @@ def row_bars(explanation: Explanation, most: int, *, sort: bool = True) -> Bars:
 
 
 def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
-    """Add what the shares leave of f(x) - E f, as a last bar, if it can be seen."""
+    """Add the difference between f(x) - E f(X) and the sum of the values as a last bar, if it is visible."""
     base, prediction = explanation.arrays["base_values"][0], explanation.arrays["predictions"][0, 0]
     left = prediction - np.nan_to_num(base) - bars.values.sum()
     seen = np.isfinite(left) and abs(left) > 1e-3 * np.abs(bars.values).max()
@@ -128,7 +130,7 @@ def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
         return bars
     return replace(
         bars,
-        names=(*bars.names, "left over by the sum"),
+        names=(*bars.names, "remaining difference"),
         details=(*bars.details, ""),
         values=np.append(bars.values, left),
         errors=np.append(bars.errors, np.nan),
@@ -176,8 +178,8 @@ def lines(
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The lines of a picture of many rows: names, values (rows, lines) and features (lines,).
 
-    The greatest features first; the others are summed up in a last line, feature -1, or left out where a
-    sum of values means nothing. Or those chosen, in their order, and no others.
+    The greatest features first; the others are summed up in a last line, feature -1, or left out where a sum
+    of values means nothing. Or those chosen, in their order, and no others.
     """
     if chosen is not None:
         names = marked_names(explanation)
@@ -193,8 +195,8 @@ def lines(
 
 
 def left_out(count: int) -> str:
-    """Say how many features a picture leaves out."""
-    return f"{count:,} smaller features left out" if count > 0 else ""
+    """Return how many features a plot omits, as text."""
+    return f"{count:,} smaller features omitted" if count > 0 else ""
 
 
 def explained(explanation: Explanation) -> np.ndarray:
@@ -203,12 +205,12 @@ def explained(explanation: Explanation) -> np.ndarray:
 
 
 def what(explanation: Explanation) -> str:
-    """The explained quantity in words: "log-odds of benign"."""
+    """The name of the explained quantity: "log-odds of benign"."""
     return table.quantity(explanation.scale, shorten(explanation.output_names[0]))
 
 
 def meaning(explanation: Explanation) -> str:
-    """What a value of this attribution means, for an axis; and what it means of a category, if that differs."""
+    """The axis label of an attribution, and the one for categories if it differs."""
     name, scale = explanation.attribution, explanation.scale
     words = table.axis_words(name, what(explanation), scale)
     if not level_units(explanation).any():
@@ -223,7 +225,7 @@ def meaning_of(explanation: Explanation, feature: int) -> str:
 
 
 def level_units(explanation: Explanation) -> np.ndarray:
-    """Features whose value is that of this level, where numbers have another unit, (features,)."""
+    """Mask of the features whose value has the categorical unit while numbers have another, (features,)."""
     spec = table.ATTRIBUTIONS.get(explanation.attribution)
     if spec is None or spec.level_unit == spec.feature_unit or not explanation.units:
         return np.zeros(len(explanation.feature_names), dtype=bool)
@@ -239,7 +241,7 @@ def marked_names(explanation: Explanation) -> tuple[str, ...]:
 
 
 def categorical(explanation: Explanation) -> np.ndarray:
-    """Features that hold categories, which have no low and high, (features,)."""
+    """Mask of the categorical features, (features,)."""
     data = explanation.arrays["data"]
     return np.array(
         [
@@ -258,7 +260,7 @@ def _numbers(column: np.ndarray) -> bool:
 
 
 def say_doubt(ax: Axes, explanation: Explanation, note: str = "") -> None:
-    """Put what is drawn and why to doubt it above the picture."""
+    """Write what is drawn, and the reason if the row is unstable, above the plot."""
     words = doubt(explanation)
     if note or words:
         heading(ax, "; ".join(filter(None, [note, words])), warn=bool(words))

@@ -1,8 +1,8 @@
 """The look shared by all plots: colours, canvas, numbers and names.
 
-The two signs are vermilion and blue of Okabe and Ito's palette, which people with any colour vision
-tell apart; hatching and words repeat what colour says. Nothing here touches matplotlib's global
-settings, and names are drawn as they are: a "$" in one starts no formula.
+The two signs are vermilion and blue of Okabe and Ito's palette, which people with any colour vision tell
+apart; hatching and words repeat what colour says. Nothing here touches matplotlib's global settings, and
+names are drawn as they are: a "$" in one starts no formula.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ AMOUNTS = LinearSegmentedColormap.from_list("amounts", ["#F7F7F7", AMOUNT])
 
 
 def canvas(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
-    """The axes given, or fresh ones on a figure of their own; either way without ornament."""
+    """Return the given axes, or new ones on a new figure, without frame."""
     if ax is None:
         ax = plt.subplots(figsize=(width, height), layout="constrained")[1]
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -157,7 +157,7 @@ def rgba(colours: Sequence[str]) -> np.ndarray:
 
 
 def empty(ax: Axes, words: str) -> Axes:
-    """Say why there is nothing to draw."""
+    """Write why the plot is empty."""
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines["bottom"].set_visible(False)
@@ -177,13 +177,13 @@ def empty(ax: Axes, words: str) -> Axes:
 
 
 def literal(texts: Iterable[Text | Any]) -> None:
-    """Draw texts as they are, without reading formulae into them."""
+    """Draw texts literally, without parsing formulas."""
     for text in texts:
         text.set_parse_math(False)
 
 
 def shorten(name: str, length: int = NAME_LENGTH) -> str:
-    """A long name without its middle: beginnings and endings tell names apart."""
+    """Shorten a long name in the middle."""
     name = " ".join(str(name).split())
     if len(name) <= length:
         return name

@@ -58,7 +58,7 @@ SUBJECTS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def checked(draw: Draw) -> Draw:
-    """Let a plot look at what it is given before it draws."""
+    """Check a plot's argument before drawing."""
     name = draw.__name__
     fine, expected = SUBJECTS.get(name, (is_explanation, EXPLAINED))
 
@@ -68,7 +68,7 @@ def checked(draw: Draw) -> Draw:
             words[key] for key in ("explanation", "subject", "interactions", "explainer") if key in words
         ]
         if len(subjects) and not fine(subjects[0]):
-            raise InputError(f"plots.{name} was given {describe(subjects[0])}; expected {expected}.")
+            raise InputError(f"plots.{name} got {describe(subjects[0])}; expected {expected}.")
         return draw(*given, **words)
 
     return plot  # type: ignore[return-value]

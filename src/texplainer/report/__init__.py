@@ -1,8 +1,8 @@
 """Explanations and evaluations as one self-contained HTML page.
 
-The page holds its numbers as JSON and draws them itself: no server, no network, no other file. Names
-and data are text that nobody has vetted; they enter the page inside escaped JSON and reach the screen
-only as text nodes.
+The page holds its numbers as JSON and draws them itself: no server, no network, no other file. Names and data
+are text that nobody has vetted; they enter the page inside escaped JSON and reach the screen only as text
+nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCRIPTS = (
 
 
 def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, Any] | None = None) -> Path:
-    """Write a report to `path` and say where it is.
+    """Write a report to `path` and return the path.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def write(subject: Any, path: Any, *, title: str = "", pictures: Mapping[str, An
     title
         The page's heading.
     pictures
-        Further matplotlib figures by caption, put in as they are.
+        Additional matplotlib figures by caption.
     """
     target = as_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def page(subject: Any, *, title: str = "", pictures: Mapping[str, Any] | None = 
     """The report as HTML text."""
     parts = subject if isinstance(subject, Mapping) else {"": subject}
     content = {
-        "title": title or "What the model's predictions rest on",
+        "title": title or "Explanation of the model's predictions",
         "parts": [_payload(part) | {"name": str(name)} for name, part in parts.items()],
         "pictures": [{"caption": str(c), "svg": _svg(figure)} for c, figure in (pictures or {}).items()],
     }
@@ -82,7 +82,7 @@ def asset(name: str, package: str = "texplainer.report") -> str:
 
 
 def embed(content: Any) -> str:
-    """JSON that cannot end the script element it stands in, whatever text it holds."""
+    """Return JSON that cannot close the surrounding script element."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     for character, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(character, escaped)
@@ -98,8 +98,8 @@ def _payload(part: Any) -> dict[str, Any]:
         return explanations.payload(part)
     if not hasattr(part, "per_row"):
         raise InputError(
-            f"a report was asked of {describe(part)}; expected an Explanation or an Evaluation, or some "
-            "by name. Pass what explainer(X) or texplainer.evaluate returns."
+            f"report got {describe(part)}; expected an Explanation or an Evaluation, or several by name. "
+            "Pass what explainer(X) or texplainer.evaluate returns."
         )
     from texplainer.report import evaluations
 

@@ -59,6 +59,6 @@ def facts(evaluation: Any) -> list[tuple[str, str]]:
     for name, seconds, spent in zip(
         evaluation.explainers, evaluation.seconds, evaluation.evaluations, strict=True
     ):
-        cost = f", {spent:,.0f} model evaluations a row" if np.isfinite(spent) else ""
+        cost = f", {spent:,.0f} model evaluations per row" if np.isfinite(spent) else ""
         found[f"explaining, {name}"] = f"{seconds:.3g} s{cost}"
     return list((found | library_versions()).items())

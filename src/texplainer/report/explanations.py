@@ -1,9 +1,9 @@
 """An Explanation as the plain content of a page: what was explained, and one or two attributions of it.
 
-Attributions stand side by side, each under its question. All words, units and signs of an attribution come from the
-table of attributions; the page's script knows none of them. Arrays travel as base64 of float32: seven digits, a
-third of the size of text. When a page would grow beyond its budget, rows are thinned evenly and the page
-says so; the bars of the attribution given are of all rows.
+Attributions stand side by side, each under its question. All words, units and signs of an attribution come
+from the table of attributions; the page's script knows none of them. Arrays travel as base64 of float32:
+seven digits, a third of the size of text. When a page would grow beyond its budget, rows are thinned evenly
+and the page says so; the bars of the attribution given are of all rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _kept(explanation: Explanation) -> np.ndarray:
 
 
 def with_sibling(explanation: Explanation) -> list[Explanation]:
-    """The explanation and its sibling, slopes before shares; just itself once its explainer is gone."""
+    """The explanation's slopes and Shapley values; only itself if it was loaded without an explainer."""
     if explanation.live is None:
         return [explanation]
     with warnings.catch_warnings():
@@ -71,14 +71,14 @@ def with_sibling(explanation: Explanation) -> list[Explanation]:
 
 
 def how_to_get_the_other(explanation: Explanation) -> str:
-    """What a page says that has one attribution only."""
+    """Return the note of a page with only one attribution."""
     other = table.shown_beside(explanation.attribution)
     question = table.ATTRIBUTIONS[other].question
     return f"Not in this explanation: “{question}” Compute it with explainer(X, attribution='{other}')."
 
 
 def quantities(explanation: Explanation) -> dict[str, Any]:
-    """What is explained, in words, and whether it stands for a probability."""
+    """Return the name of the explained quantity, and whether it is a log-odds."""
     return {
         "quantities": [table.quantity(explanation.scale, str(name)) for name in explanation.output_names],
         "log_odds": explanation.scale == "log-odds",
@@ -156,7 +156,7 @@ def facts(explanation: Explanation) -> list[tuple[str, str]]:
     found = chosen | {str(k): str(v) for k, v in settings.items() if k not in chosen and v not in EMPTY}
     spent = explanation.arrays.get("evaluations")
     if spent is not None and np.isfinite(spent).all():  # not every other explainer counts
-        found["model evaluations"] = f"{int(spent.sum()):,} ({spent.mean():,.0f} a row)"
+        found["model evaluations"] = f"{int(spent.sum()):,} ({spent.mean():,.0f} per row)"
     found |= {f"fingerprint of the {name}": _short(found_there) for name, found_there in known.items()}
     return list((found | library_versions()).items())
 

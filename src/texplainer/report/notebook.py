@@ -19,7 +19,7 @@ _CELL = 'style="text-align:left;padding:1px 12px 1px 0"'
 
 
 def explanation(subject: Explanation) -> str:
-    """An Explanation as a table: of one row its cells and values, of several the strongest features."""
+    """An Explanation as an HTML table: values of one row, or the strongest features of several."""
     return one_row(subject) if len(subject) == 1 else many_rows(subject)
 
 

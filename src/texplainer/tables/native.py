@@ -237,7 +237,7 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
     if array.ndim == 0 or hasattr(table, "predict"):  # an ensemble is a sequence of its members
         swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
         raise InputError(
-            f"{describe(table)} was given as a table; expected rows and features: a frame or an "
+            f"{describe(table)} was passed as a table; expected rows and features: a frame or an "
             f"array.{swapped}"
         )
     if array.ndim == 1 and one_row and len(array):

@@ -9,12 +9,12 @@ TX.ask = async (question, content = {}) => {
     response = await fetch(`/api/${question}`, {
       method: "POST", headers: { "Content-Type": "application/json", "X-Token": TOKEN }, body: JSON.stringify(content),
     });
-  } catch { throw new Error("The explorer does not answer. Is it still running?"); }
+  } catch { throw new Error("The explorer does not respond. Is it still running?"); }
   if (response.ok) return response.json();
   const text = await response.text();
   let words = text;
   try { words = JSON.parse(text).message; } catch { /* a refusal is plain text */ }
-  throw new Error(words || "The explorer could not answer.");
+  throw new Error(words || "The explorer could not process the request.");
 };
 
 // Only the newest question matters: while one is under way, later ones replace each other.
@@ -154,16 +154,16 @@ TX.explorer = (about) => {
       if (!state.explainer) { note.textContent = "There is no other explainer."; return []; }
       const other = await TX.ask("compare", { cells: state.cells, explainer: state.explainer });
       const [mine, theirs] = [own(state.answer).axis[state.output], other.attributions[0].axis[state.output]];
-      note.textContent = mine === theirs ? mine : `Each side has its own unit: compare order and sign, not length. Left: ${mine}; right: ${theirs}.`;
+      note.textContent = mine === theirs ? mine : `The two sides have different units: compare order and sign, not length. Left: ${mine}; right: ${theirs}.`;
       return beside(state.answer, other, state.cells, state.cells, [`T-Explainer, ${about.attribution}`, state.explainer]);
     }],
     stability: ["small changes", async () => {
       const found = await TX.ask("stability", { cells: state.cells, share: state.share });
-      note.textContent = found.worst === null ? "Some of the changed rows have no attributions."
-        : `${found.changes} rows near by, every number moved by about ${TX.number(found.share)} of its SD: the attributions move by ${TX.percent(found.median)} (median), ${TX.percent(found.worst)} at worst. Thin lines: where each bar went.`;
+      note.textContent = found.worst === null ? "Some of the changed rows do not have attributions."
+        : `${found.changes} nearby rows, every number changed by about ${TX.number(found.share)} SD: the attributions change by ${TX.percent(found.median)} (median), ${TX.percent(found.worst)} at worst. Thin lines: where each bar went.`;
       const list = items(state.answer, own(state.answer), state.cells).map((item, f) => ({ ...item, error: null, low: found.low[f][state.output], high: found.high[f][state.output] }));
       if (!numeric(list)) return [nothing(state.answer)];
-      return [side("attributions and their reach", (width) => TX.bars(width, [...list].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 13)))];
+      return [side("attributions and their range", (width) => TX.bars(width, [...list].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 13)))];
     }],
   };
   const contrast = TX.latest(async () => {
@@ -171,7 +171,7 @@ TX.explorer = (about) => {
   });
   const otherRow = TX.el("input", { type: "number", min: 0, max: about.rows - 1, value: state.other, "aria-label": "row to compare with", onchange: () => { state.other = Number(otherRow.value); contrast(); } });
   const otherExplainer = TX.select("explainer to compare with", about.others.length ? about.others : ["none"], (i) => { state.explainer = about.others[i]; contrast(); });
-  const otherShare = TX.select("size of the changes", ["1 % of an SD", "5 % of an SD", "20 % of an SD"], (i) => { state.share = [0.01, 0.05, 0.2][i]; contrast(); });
+  const otherShare = TX.select("size of the changes", ["0.01 SD", "0.05 SD", "0.2 SD"], (i) => { state.share = [0.01, 0.05, 0.2][i]; contrast(); });
   otherShare.selectedIndex = 1;
   const tools = { row: otherRow, explainer: otherExplainer, stability: otherShare };
   const tabs = Object.keys(modes).map((name) => TX.el("button", { "data-mode": name, onclick: () => { state.mode = name; tabbed(); contrast(); } }, modes[name][0]));
@@ -205,7 +205,7 @@ TX.explorer = (about) => {
   } }, "Explain all rows");
   document.getElementById("page").replaceChildren(top, TX.el("div", { class: "bench" }, whatIf,
     TX.el("div", { class: "answers" }, predictionCard, TX.card("Why", panels), compareCard)),
-  TX.el("h2", {}, "All rows"), load, overview, TX.el("h2", {}, "What is explored"), TX.el("pre", { class: "small soft" }, about.words));
+  TX.el("h2", {}, "All rows"), load, overview, TX.el("h2", {}, "Details"), TX.el("pre", { class: "small soft" }, about.words));
   document.title = about.title;
   open(0);
 };

@@ -72,7 +72,7 @@ class CommonEvidence:
 
     @property
     def main(self) -> Predictor:
-        """The model on the scale removals are judged on: probabilities, where it has them."""
+        """The model on the scale used for removal metrics: probabilities, if it has them."""
         return self.predictors["main"]
 
     def everything(self, rows: Array, scale: str = "main") -> Array:
@@ -145,12 +145,12 @@ class CommonEvidence:
 
     @cached_property
     def outputs_sd(self) -> Array:
-        """Spread of each output over the background."""
+        """Standard deviation of each output over the background."""
         return robust_sd(self.everything(self.background))
 
     @cached_property
     def margins(self) -> Array:
-        """All outputs as margins; a regressor has one scale."""
+        """All outputs as log-odds; a regressor has one scale."""
         scale = "log-odds" if self.main.task == "classification" else "main"
         return self.everything(self.rows, scale)
 
@@ -183,7 +183,7 @@ class CommonEvidence:
 
     @cached_property
     def sd(self) -> Array:
-        """Spread of each column over the background."""
+        """Standard deviation of each column over the background."""
         return robust_sd(self.background)
 
     @cached_property
@@ -200,14 +200,14 @@ class CommonEvidence:
 
     @cached_property
     def direction(self) -> Array:
-        """+1 where the explained output is what the model says of the row, else -1."""
+        """+1 if the explained output is the row's predicted class, otherwise -1."""
         if self.main.task == "classification":
             return np.where(self.labels == self.output, 1.0, -1.0)
         gone = np.broadcast_to(self.fills().mean(axis=0), self.rows.shape)
         return np.where(self.prediction >= self.predict(gone), 1.0, -1.0)
 
     def fills(self, mask: str = "") -> Array:
-        """What removed features become under a mask, drawn once; the run's own mask unless one is named."""
+        """Replacement values of removed features under a mask, drawn once; the run's mask by default."""
         mask = mask or self.settings.mask
         if mask not in self._filled:
             draw = masks.MASKS[mask]

@@ -103,7 +103,7 @@ class ExplainerEvidence:
 
     @cached_property
     def values(self) -> Array:
-        """Attributions of the rows, (rows, features); rows with a gap hold zeros and are marked broken."""
+        """Attributions of the rows, (rows, features); non-finite rows are set to 0 and marked broken."""
         return self._first[0]
 
     @cached_property
@@ -126,7 +126,7 @@ class ExplainerEvidence:
 
     @cached_property
     def repeats(self) -> Array:
-        """The rows explained again and again, (runs, rows, features)."""
+        """The rows explained repeatedly, (runs, rows, features)."""
         runs = range(1, self.common.settings.runs)
         again = [self._explained(self.common.rows, "runs", run)[0] for run in runs]
         return np.stack([self.values, *again])  # (runs, rows, features)
@@ -157,7 +157,7 @@ class ExplainerEvidence:
         return other._explained(self.common.rows, purpose)[0]
 
     def local_effects(self, radius: float) -> Array:
-        """What the explained function does within `radius` SDs of the rows, (rows, features)."""
+        """Effect of each feature within `radius` SDs of the rows, (rows, features)."""
         common = self.common
         scale = str(getattr(self._first[1][0], "scale", ""))
         if (scale, radius) not in common.measured_effects:
@@ -169,7 +169,7 @@ class ExplainerEvidence:
 
     @cached_property
     def unit(self) -> str:
-        """What a value means: "slope", "sd" or "share"."""
+        """The unit of a value: "slope", "sd" or "share"."""
         return units.unit_of(str(getattr(self._first[1][0], "attribution", "shapley")))
 
     @cached_property
@@ -214,15 +214,15 @@ class ExplainerEvidence:
 
     @cached_property
     def expected_small(self) -> Array:
-        """What the shown values expect of the small steps, (rows, draws)."""
+        """Change of the output predicted by the values for small steps, (rows, draws)."""
         return self._expected_small(self.values, self.unit)
 
     @cached_property
     def expected_surrogate(self) -> Array:
-        """What the local model beside the values expects of them, (rows, draws)."""
+        """The same change predicted by the explanation's local model, (rows, draws)."""
         results = self._first[1]
         if not all(np.all(np.isfinite(getattr(result, "gradient", np.nan))) for result in results):
-            raise Unsupported("the explanation carries no local model (a gradient) beside its values.")
+            raise Unsupported("the explanation does not contain a local model (a gradient).")
         slopes = np.concatenate([self._canonical(one, len(one), "gradient") for one in results])
         return self._expected_small(slopes, "slope")
 
@@ -234,12 +234,12 @@ class ExplainerEvidence:
 
     @cached_property
     def response_small(self) -> Array:
-        """What the model does, (rows, draws)."""
+        """Actual change of the output, (rows, draws)."""
         return self._responses(self.common.rows[:, None] - self.common.offsets)
 
     @cached_property
     def expected_references(self) -> Array:
-        """What the explanation expects on the way to the references, (rows, draws)."""
+        """Change of the output predicted by the explanation for steps to the references, (rows, draws)."""
         common = self.common
         return units.expected_references(
             self.values, self.unit, common.rows, common.references, common.sd, common.features
@@ -247,7 +247,7 @@ class ExplainerEvidence:
 
     @cached_property
     def response_references(self) -> Array:
-        """What the model does, (rows, draws)."""
+        """Actual change of the output, (rows, draws)."""
         shape = (len(self.common.rows), *self.common.references.shape)
         return self._responses(np.broadcast_to(self.common.references, shape))
 

@@ -19,7 +19,7 @@ from texplainer.types import Array
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a table: their names, the columns of each, and the levels of the categorical ones."""
+    """The features of a table: their names, columns and numbers of categories."""
 
     names: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
@@ -64,10 +64,9 @@ def describe_features(
 
     Parameters
     ----------
-    names, background : the data columns and some rows of them.
-    groups : group name -> positions of its one-hot columns; a group stands where its first column stands.
-        Its levels are the combinations of cells that the background holds.
-    levels : integer-coded column -> how many levels it has.
+    names, background : the data columns and some rows of them. groups : group name -> positions of its
+    one-hot columns; a group stands where its first column stands. Its categories are the combinations of
+    values that occur in the background. levels : integer-coded column -> its number of categories.
     """
     groups = {str(name): tuple(int(j) for j in columns) for name, columns in (groups or {}).items()}
     grouped = [j for columns in groups.values() for j in columns]

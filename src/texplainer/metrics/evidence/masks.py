@@ -25,7 +25,7 @@ def fill_zero(rows: Array, background: Array, features: Features, sigma: float, 
 
 
 def fill_mean(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
-    """Fill with the background's mean; for a category its most frequent level."""
+    """Fill with the background's mean; for a categorical feature its most frequent category."""
     fill = background.mean(axis=0)
     for feature in features.patterns:
         columns = list(features.columns[feature])
@@ -35,7 +35,7 @@ def fill_mean(rows: Array, background: Array, features: Features, sigma: float, 
 
 
 def fill_marginal(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
-    """Fill with evenly spaced quantiles of each feature, shuffled apart so that features are independent."""
+    """Fill with evenly spaced quantiles of each feature, shuffled independently for each feature."""
     generator = np.random.default_rng([seed, 1])
     fills = np.empty((DRAWS, 1, rows.shape[1]))
     places = ((np.arange(DRAWS) + 0.5) / DRAWS * len(background)).astype(int)
@@ -47,7 +47,7 @@ def fill_marginal(rows: Array, background: Array, features: Features, sigma: flo
 
 
 def fill_gaussian(rows: Array, background: Array, features: Features, sigma: float, seed: int) -> Array:
-    """Add N(0, sigma^2) to the row; a category takes another level with probability one half (OpenXAI)."""
+    """Add N(0, sigma^2) to the row; a category is replaced with probability one half (OpenXAI)."""
     generator = np.random.default_rng([seed, 2])
     draws = np.repeat(rows[None], DRAWS, axis=0)  # (draws, rows, columns)
     draws += features.numeric * generator.normal(0.0, sigma, draws.shape)

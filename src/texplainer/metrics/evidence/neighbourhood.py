@@ -41,7 +41,7 @@ class Neighbourhood:
 
 
 def comparable(rows: Array) -> Array:
-    """Rows that distances can be taken of: a missing cell is a level of its own, with the code -1."""
+    """Rows prepared for distances: a missing category is a separate category with the code -1."""
     return np.where(np.isnan(rows), -1.0, rows)
 
 
@@ -62,14 +62,12 @@ def neighbourhood(
 
     Parameters
     ----------
-    rows, background : (rows, columns); the background gives the range perturbed cells are kept in.
-    classify : rows -> predicted class; a regressor's is constant.
-    neighbours : how many to keep.
-    sigma, flip_share : standard deviation of the noise; chance of a category's flip.
-    max_distance : farthest Euclidean distance allowed (the paper: half the smallest distance in the data).
-    candidates : drawn per row and round, by default ten times `neighbours`; rows short of neighbours draw
-        again, up to `ROUNDS` rounds in all.
-    seed : of the draws. Row i draws from its own stream, whatever the other rows are.
+    rows, background : (rows, columns); perturbed values are kept in the background's range. classify : rows
+    -> predicted class; a regressor's is constant. neighbours : how many to keep. sigma, flip_share : standard
+    deviation of the noise; chance of a category's flip. max_distance : farthest Euclidean distance allowed
+    (the paper: half the smallest distance in the data). candidates : drawn per row and round, by default ten
+    times `neighbours`; rows short of neighbours draw again, up to `ROUNDS` rounds in all. seed : seed of the
+    draws. Row i has its own generator; its draws do not depend on the other rows.
     """
     if neighbours < 1 or sigma < 0:
         raise InputError(
@@ -121,7 +119,7 @@ def _perturb(
 
 
 def flip(rows: Array, features: Features, share: float, generator: np.random.Generator) -> Array:
-    """Move each category of each row, with the given chance, to another of its levels."""
+    """Replace each category of each row, with the given probability, by another one."""
     rows = rows.copy()
     for feature, patterns in features.patterns.items():
         hit = np.flatnonzero(generator.random(len(rows)) < share)

@@ -45,7 +45,7 @@ class OfPresences:
 
     @property
     def control(self) -> bool:
-        """Whether it knows nothing."""
+        """Whether it is a control."""
         return bool(getattr(self.explainer, "control", False))
 
     def __call__(self, rows: Array) -> Any:
@@ -83,7 +83,7 @@ def of_presences(
     if len(predictor.outputs) != 1:
         raise InputError(
             f"the model has several outputs ({', '.join(predictor.all_names)}) and the explainer's own "
-            "output chooses none; build it with output='predicted' or an index."
+            "output does not select one; build it with output='predicted' or an index."
         )
     background = np.zeros((1, scene.size))
     features = describe_features(scene.segments.names, background)

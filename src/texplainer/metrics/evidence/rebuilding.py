@@ -1,7 +1,7 @@
 """The same explainer on another background, or with another seed.
 
-Another explainer knows how it was built (`rebuilt`); a TExplainer keeps its `arguments`. An explainer of your own takes
-part by a method `rebuilt(background=..., seed=...)` of which it may use what it knows.
+Another explainer knows how it was built (`rebuilt`); a TExplainer keeps its `arguments`. An explainer of your
+own takes part by a method `rebuilt(background=..., seed=...)` of which it may use what it knows.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ NOISE = 1e-12  # of an SD
 
 
 def rebuilt_explainer(explain: Any, **changes: Any) -> Callable[[Any], Any]:
-    """Build an explainer again with another `background` or `seed`; what it does not know it leaves."""
+    """Rebuild an explainer with another `background` or `seed`, if it has these arguments."""
     if hasattr(explain, "rebuilt"):
         return explain.rebuilt(**changes)
     known = getattr(explain, "arguments", None)
     if known is None:
-        raise Unsupported("the explainer cannot be built again; give it a method rebuilt(background, seed).")
+        raise Unsupported("the explainer cannot be rebuilt; add a method rebuilt(background, seed).")
     return type(explain)(**known | {name: value for name, value in changes.items() if name in known})
 
 
@@ -37,7 +37,7 @@ def another_seed(explain: Any) -> int:
 
 
 def two_samples(background: Array, features: Features, seed: int) -> tuple[Array, Array]:
-    """Two samples of the background that share no row, but for levels that a sample would lack."""
+    """Two disjoint samples of the background, except for rows added so that both contain every category."""
     count = min(SAMPLE, len(background) // 2)
     order = np.random.default_rng([seed, 14]).permutation(len(background))
     parts = (order[:count], order[count : 2 * count])
@@ -57,6 +57,6 @@ def _lacking(background: Array, features: Features, sample: NDArray[np.int_]) ->
 
 
 def with_noise(rows: Array, sd: Array, features: Features, seed: int) -> Array:
-    """The rows with noise far below anything that was measured; none on categories."""
+    """The rows with negligible noise; categories are unchanged."""
     noise = np.random.default_rng([seed, 15]).normal(size=rows.shape)
     return rows + NOISE * sd * features.numeric * noise

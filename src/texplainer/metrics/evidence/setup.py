@@ -27,10 +27,12 @@ def gather(
     max_distance: float | str | None,
     truth: Any,
 ) -> CommonEvidence:
-    """Put together what all explainers of an evaluation share, from what they know or what was given."""
+    """Build the evidence that all explainers of an evaluation share."""
     hosts = [e for e in named.values() if hasattr(e, "predictor") and hasattr(e, "background")]
     if not hosts and (model is None or background is None):
-        raise InputError("no explainer knows its model and background; pass model=... and background=....")
+        raise InputError(
+            "the explainers do not have a model and background; pass model=... and background=...."
+        )
     schemas = [getattr(host, "schema", host.predictor.schema) for host in hosts]
     if background is not None:
         schema, reference = frames.learn(background)

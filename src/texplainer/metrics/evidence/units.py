@@ -16,7 +16,7 @@ from texplainer.types import Array
 
 
 def unit_of(attribution: str) -> str:
-    """Name the unit of an attribution; shares unless it is known to be something else."""
+    """Return the unit of an attribution; contributions unless known otherwise."""
     spec = ATTRIBUTIONS.get(attribution)
     return "share" if spec is None else spec.unit
 
@@ -33,7 +33,7 @@ def _numeric(features: Features) -> Array:
 def output_shares(
     values: Array, unit: str, rows: Array, baseline: Array, sd: Array, features: Features
 ) -> Array:
-    """Compute the output each feature accounts for on the way from the baseline to x, (rows, features).
+    """Compute the contribution of each feature to f(x) - f(baseline), (rows, features).
 
     A category's attribution is taken as its contribution in every unit.
     """
@@ -50,7 +50,7 @@ def expected_small(
 ) -> Array:
     """Compute the change I·e an explanation expects of offsets (rows, draws, columns) -> (rows, draws).
 
-    Contributions become slopes by dividing by the way from the baseline, at least a hundredth of the SD;
+    Contributions become slopes by dividing by the distance from the baseline, at least a hundredth of the SD;
     offsets leave categories alone.
     """
     scale = _per_feature(sd, features)

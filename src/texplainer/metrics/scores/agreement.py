@@ -1,7 +1,7 @@
 """Agreement between two explainers of the same rows (Krishna et al., 2022, arXiv 2202.01602).
 
-Each function takes two attribution arrays (rows, features) and returns one score per row in [0, 1], or
-[-1, 1] for the correlations. `ties` (rows, features) decides between equal attributions; see `ranking`.
+Each function takes two attribution arrays (rows, features) and returns one score per row in [0, 1], or [-1,
+1] for the correlations. `ties` (rows, features) decides between equal attributions; see `ranking`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from texplainer.types import Array
 def ranking(values: Array, ties: Array) -> NDArray[np.int_]:
     """Features of each row, largest value first; equal values in the order of the random keys `ties`.
 
-    Breaking ties by position would let an explanation that says nothing score like a guess of the first
-    columns; a random order shared by all explainers is the fair guess.
+    Breaking ties by position would favour the first columns for a constant explanation; a random order shared
+    by all explainers is fair.
     """
     return np.lexsort((ties, -values), axis=-1)
 
@@ -33,26 +33,26 @@ def _signs(values: Array, top: NDArray[np.int_]) -> Array:
 
 
 def feature_agreement(a: Array, b: Array, ties: Array, k: int) -> Array:
-    """Share of the top k that both name."""
+    """Fraction of the top k that both contain."""
     one, two = _tops(a, b, ties, k)
     return (one[:, :, None] == two[:, None, :]).any(axis=2).mean(axis=1)
 
 
 def rank_agreement(a: Array, b: Array, ties: Array, k: int) -> Array:
-    """Share of the top k that both name at the same place."""
+    """Fraction of the top k that agree in rank."""
     one, two = _tops(a, b, ties, k)
     return (one == two).mean(axis=1)
 
 
 def sign_agreement(a: Array, b: Array, ties: Array, k: int) -> Array:
-    """Share of the top k that both name with the same sign."""
+    """Fraction of the top k that agree in sign."""
     one, two = _tops(a, b, ties, k)
     same = (one[:, :, None] == two[:, None, :]) & (_signs(a, one)[:, :, None] == _signs(b, two)[:, None, :])
     return same.any(axis=2).mean(axis=1)
 
 
 def signed_rank_agreement(a: Array, b: Array, ties: Array, k: int) -> Array:
-    """Share of the top k that both name at the same place with the same sign."""
+    """Fraction of the top k that agree in rank and sign."""
     one, two = _tops(a, b, ties, k)
     return ((one == two) & (_signs(a, one) == _signs(b, two))).mean(axis=1)
 

@@ -19,13 +19,13 @@ def attribution_shares(values: Array) -> Array:
 
 
 def complexity(values: Array) -> Array:
-    """Entropy of the attribution shapley, in nats (Bhatt et al., 2020, arXiv 2005.00631)."""
+    """Entropy of |e_i| / sum |e|, in nats (Bhatt et al., 2020, arXiv 2005.00631)."""
     share = attribution_shares(values)
     return -np.sum(share * np.log(np.where(share > 0, share, 1.0)), axis=-1)
 
 
 def sparseness(values: Array) -> Array:
-    """Gini index of |e|: 0 when all are equal, 1 - 1/features when one stands alone (Chalasani, 2020)."""
+    """Gini index of |e|: 0 when all are equal, 1 - 1/features when only one is not 0 (Chalasani, 2020)."""
     ordered = np.sort(attribution_shares(values), axis=-1)
     features = values.shape[-1]
     weights = (2 * np.arange(1, features + 1) - features - 1) / features

@@ -17,10 +17,10 @@ NOTHING = 1e-2  # of the row's largest effect: below it a feature counts as one 
 
 
 def misplaced_mass(values: Array, effects: Array, *, nothing: float = NOTHING) -> Array:
-    """Share of sum |e| on features whose measured effect near x is nothing; NaN for an explanation of zeros.
+    """Fraction of sum |e| on features without a measured effect near x; NaN for an explanation of zeros.
 
-    A feature matters when its effect is above `nothing` of the row's largest; where nothing matters, or all
-    features do, no mass can be misplaced and the row is undefined.
+    A feature has an effect if it exceeds the fraction `nothing` of the row's largest. If no feature or every
+    feature has an effect, the row is undefined.
     """
     largest = effects.max(axis=-1, keepdims=True)
     absent = effects <= nothing * largest

@@ -25,9 +25,9 @@ def agreement(
     subject
         An Evaluation, or explanations of the same rows by explainer's name.
     measure
-        "feature", "rank", "sign", "signed_rank" (share of the top k), "spearman" or "kendall".
+        "feature", "rank", "sign", "signed_rank" (fraction of the top k), "spearman" or "kendall".
     k
-        How many features count as the top: at most 5 and at most half of them by default.
+        Number of top features; by default at most 5 and at most half of the features.
     ax
         Where to draw; fresh axes by default.
     """

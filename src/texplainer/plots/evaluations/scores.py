@@ -30,7 +30,7 @@ def label(subject: Any, metric: str) -> str:
 
 
 def better_way(subject: Any, metric: str) -> str:
-    """Which way is better, in words; stability is low where nothing is known."""
+    """Return which direction is better; lower by default."""
     column = _column(subject, metric)
     return f"log; {'lower' if column is None or column.better == 'low' else 'higher'} is better"
 
@@ -46,5 +46,5 @@ def colours(names: Sequence[str] | Iterable[str]) -> list[str]:
 
 
 def markers(count: int) -> list[str]:
-    """One marker per explainer, in order: shapes tell apart what colours may not."""
+    """One marker per explainer, in order."""
     return [style.MARKERS[i % len(style.MARKERS)] for i in range(count)]

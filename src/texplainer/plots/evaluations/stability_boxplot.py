@@ -14,10 +14,10 @@ from texplainer.plots.subjects import checked
 
 @checked
 def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = None) -> Axes:
-    """Draw one box per explainer: median, middle half, middle nine tenths, and the worst row as a dot.
+    """Draw one box per explainer: median, quartiles, 5% and 95% quantiles, and the worst row as a dot.
 
-    The paper's figure for RIS and ROS. Rows whose score is exactly 0 cannot stand on a log scale; they
-    are counted behind the explainer's name.
+    The paper's figure for RIS and ROS. The scale is logarithmic; rows with a score of exactly 0 are counted
+    after the explainer's name.
 
     Parameters
     ----------

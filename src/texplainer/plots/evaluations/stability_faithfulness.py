@@ -18,8 +18,8 @@ def stability_faithfulness(
 ) -> Axes:
     """Draw every explainer at its median stability and its mean faithfulness.
 
-    The lines are the middle half of the rows. Stability is on a log scale, the stable end to the
-    right, so that the upper right corner is the place to be. A median of exactly 0 stands at the edge.
+    The lines are the interquartile range over rows. Stability is on a reversed log scale: explainers in the
+    upper right corner are stable and faithful. A median of exactly 0 is drawn at the edge.
 
     Parameters
     ----------

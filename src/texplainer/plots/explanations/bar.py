@@ -23,12 +23,12 @@ def bar(
     features: Sequence[str | int] | None = None,
     colours: str | Sequence[str] | None = None,
 ) -> Axes:
-    """Draw the greatest values of one row, or the features that matter most over many.
+    """Draw the largest values of one row, or the mean absolute value per feature over many rows.
 
-    For one row: its values, by sign, with error bounds as whiskers; hatched on a kink or jump. For
-    many: mean size of the values per feature, with the middle half of the rows as a thin line; hatched where
-    most rows stand on a kink or jump. Undefined rows are left out and counted in the heading. Of several
-    outputs the mean sizes are stacked, class by class; cohorts of rows stand side by side.
+    For one row: its values, coloured by sign, with error bounds as whiskers; hatched at a kink or jump of the
+    model. For many rows: the mean absolute value per feature, with the interquartile range as a thin line;
+    hatched if most rows lie at a kink or jump. Undefined rows are excluded and counted in the heading. For
+    several outputs the bars are stacked by class; cohorts of rows are drawn side by side.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def bar(
     ax
         Where to draw; fresh axes by default.
     most
-        The most bars; the smallest features share the last one.
+        Maximal number of bars; the smallest features are combined in the last one.
     features
-        Which ones, in this order; the greatest first by default.
+        Which features, in this order; by default the largest first.
     colours
-        Of a row: for values above and below 0; of many rows: for the bars; of classes and cohorts: one each.
+        For one row: colours above and below 0; for many rows: of the bars; for classes and cohorts: one each.
     """
     first = next(iter(explanation.values()), None) if isinstance(explanation, Mapping) else explanation
     chosen = None if first is None else places.positions(first, features)

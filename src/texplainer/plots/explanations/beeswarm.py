@@ -29,12 +29,12 @@ def beeswarm(
     features: Sequence[str | int] | None = None,
     colours: Any = None,
 ) -> Axes:
-    """Draw the attributions of many rows, one line a feature, coloured by the feature's value.
+    """Draw the attributions of many rows, one line per feature, coloured by the feature's value.
 
-    Dots pile up where they are dense. Colour goes by rank from the lowest (blue) to the highest
-    (vermilion) value, grey where it is missing and for categories, which have no low and high. Dots of
-    unstable rows have a dark rim, as long as rims leave the colours to be seen. Beyond 2,000 rows each line
-    shows 2,000 evenly spaced quantiles, the extremes among them: the same ones every time.
+    Colour is the rank of the feature's value, from the lowest (blue) to the highest (vermilion); missing
+    values and categories are grey. Dots of unstable rows have a dark rim, unless there are too many rows.
+    Above 2,000 rows each line shows 2,000 evenly spaced quantiles, including the extremes; the choice is
+    deterministic.
 
     Parameters
     ----------
@@ -43,9 +43,10 @@ def beeswarm(
     ax
         Where to draw; fresh axes by default.
     most
-        The most features; the last line then stands for the sum of the others, where a sum means something.
+        Maximal number of features; the last line is then the sum of the others, if the attribution is
+        additive.
     features
-        Which ones, in this order; the greatest first by default.
+        Which features, in this order; by default the largest first.
     colours
         From low to high: a name or map of matplotlib's, or a list of colours; blue to vermilion by default.
     """

@@ -16,11 +16,11 @@ from texplainer.plots.subjects import checked
 def category_effects(
     explanation: Explanation, feature: str | None = None, *, ax: Axes | None = None, most: int = 12
 ) -> Axes:
-    """Draw f(x with the level) - f(x) for the levels of one categorical feature.
+    """Draw f(x with the category) - f(x) for the categories of one feature.
 
-    One row: a bar per level, its own level marked. Many rows: the median as a dot, the middle half
-    of the rows as a thick line and the middle nine tenths as a thin one. Behind each name stands how
-    common the level is in the background.
+    One row: a bar per category; the row's own category is marked. Many rows: the median as a dot, the
+    interquartile range as a thick line and the 5% to 95% range as a thin one. The frequency in the background
+    follows each name.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def category_effects(
     ax
         Where to draw; fresh axes by default.
     most
-        The most levels: the commonest are shown.
+        Maximal number of categories; the most frequent are shown.
     """
     selection.one_output(explanation)
     name = _choose(explanation, feature)
@@ -42,7 +42,7 @@ def category_effects(
     order, effects = order[by], effects[:, by]
     ax = style.canvas(ax, height=style.tall(len(order)))
     if not np.isfinite(effects).any():
-        return style.empty(ax, "no level could be tried")
+        return style.empty(ax, "no category could be evaluated")
     style.name_lines(ax, [_words(category, level) for level in order])
     at = np.arange(len(order))[::-1]
     if len(explanation) == 1:
@@ -52,8 +52,8 @@ def category_effects(
         _ranges(ax, at, effects)
     ax.axvline(0, color=style.GREY, lw=0.8, zorder=1)
     hidden = len(category.levels) - len(order)
-    style.heading(ax, style.shorten(name) + (f", without {hidden} rarer levels" if hidden else ""))
-    style.label_axes(ax, f"change of {selection.what(explanation)} if the level were this one")
+    style.heading(ax, style.shorten(name) + (f", without {hidden} rarer categories" if hidden else ""))
+    style.label_axes(ax, f"change of {selection.what(explanation)} with this category")
     return ax
 
 
@@ -63,7 +63,7 @@ def _choose(explanation: Explanation, feature: str | None) -> str:
         return names[0]
     if feature not in explanation.categories:
         known = ", ".join(names) or "none"
-        raise InputError(f"feature={feature!r} has no category effects; those that have are: {known}.")
+        raise InputError(f"feature={feature!r} does not have category effects; expected one of: {known}.")
     return str(feature)
 
 
@@ -82,7 +82,7 @@ def _bars(ax: Axes, at: np.ndarray, effects: np.ndarray, own: np.ndarray) -> Non
     room = style.room(ax, 1 + (low < 0)) * max(high - low, 1e-12)
     ax.set_xlim(low - room * (low < 0), high + room)
     for y, value, here in zip(at, effects, own, strict=True):
-        words = "its own level" if here else "not tried" if np.isnan(value) else style.amount(value)
+        words = "its own category" if here else "not evaluated" if np.isnan(value) else style.amount(value)
         right = here or not value < 0
         x = 0.0 if here else float(np.nan_to_num(value))
         ax.annotate(

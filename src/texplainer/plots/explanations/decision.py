@@ -15,12 +15,12 @@ PATHS = 200
 
 @checked
 def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12) -> Axes:
-    """Draw one line per row that starts at E f(X) below and takes a step at every feature.
+    """Draw one line per row, from E f(X) at the bottom, with one step per feature.
 
-    Only shares lead to f(x): of another reading the picture asks for them and says so. The greatest
-    features come last, at the top. Log-odds have a second axis in probability. Colour is the
-    prediction, from the lowest (blue) to the highest (vermilion); unstable rows are
-    dashed. Beyond 200 rows, evenly spaced ones are shown.
+    The steps are Shapley values, which add up to f(x); for another attribution they are computed, and the
+    heading reports it. The largest features are at the top. Log-odds have a second axis in probability.
+    Colour is the prediction, from the lowest (blue) to the highest (vermilion); unstable rows are dashed.
+    Above 200 rows, evenly spaced ones are shown.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
     ax
         Where to draw; fresh axes by default.
     most
-        The most features; the smallest share the lowest line.
+        Maximal number of features; the smallest are combined in the lowest line.
     """
     explanation, note = selection.stacked(selection.one_output(explanation))
     rows = selection.explained(explanation)

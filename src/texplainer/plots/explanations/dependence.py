@@ -20,12 +20,12 @@ SLOPED = 300  # the most points whose slopes can be told apart
 def dependence(
     explanation: Explanation, feature: str | int, *, colour: Any = "auto", ax: Axes | None = None
 ) -> Axes:
-    """Draw the values of one feature's attribution against the feature's own values.
+    """Draw one feature's attribution against the feature's values.
 
-    Colour is a second feature: by rank from its lowest (blue) to its highest (vermilion) number, or one
-    colour per level. "auto" takes the feature that best explains why rows alike in the first have unlike
-    values: an interaction shows as colours apart. Where the attribution has slopes, the line through a
-    point is the model's slope in this feature there. Categories are strips, one a level.
+    Colour is a second feature: the rank of its value, from the lowest (blue) to the highest (vermilion), or
+    one colour per category. "auto" chooses the feature that best explains the remaining scatter: an
+    interaction shows as separated colours. If the explanation has gradients, the line through a point is the
+    model's slope there. Each category of a categorical feature is a strip.
 
     Parameters
     ----------

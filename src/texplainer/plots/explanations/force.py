@@ -15,12 +15,12 @@ LABELS = 3  # named arrows on each side
 
 @checked
 def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -> Axes:
-    """Draw one row's shares along one line, meeting at f(x).
+    """Draw one row's Shapley values as arrows along one line that meet at f(x).
 
-    Only shares add up: of another reading the picture asks for them and says so. Arrows that raise the
-    value come from the left, those that lower it from the right, the greatest next to the meeting point;
-    the greatest are named. Whiskers at the arrows' feet are error bounds. Hatched arrows stand on a kink or
-    jump; grey is what the shares leave over. Log-odds have a second axis in probability.
+    For another attribution the Shapley values are computed, and the heading reports it. Positive values point
+    right, negative ones left; the largest are next to the meeting point and are labelled. Whiskers are error
+    bounds. Hatched arrows mark a kink or jump of the model; grey is the remaining difference of the sum.
+    Log-odds have a second axis in probability.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -
     ax
         Where to draw; fresh axes by default.
     most
-        The most arrows; the smallest features share one.
+        Maximal number of arrows; the smallest features are combined in one.
     """
     explanation, note = selection.stacked(selection.one_row(explanation))
     bars = selection.row_bars(explanation, most)

@@ -57,7 +57,8 @@ def cohort_bars(
         )
     if len(subject) > len(style.SERIES):
         raise InputError(
-            f"{len(subject)} cohorts cannot be told apart; expected at most {len(style.SERIES)}. Join some."
+            f"{len(subject)} cohorts are too many for distinct colours; expected at most "
+            f"{len(style.SERIES)}. Merge some."
         )
     first = selection.one_output(next(iter(subject.values())))
     if any(one.feature_names != first.feature_names for one in subject.values()):

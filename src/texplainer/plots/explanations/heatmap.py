@@ -29,8 +29,8 @@ def heatmap(
 ) -> Axes:
     """Draw attributions as colours, rows in the order of their predictions.
 
-    The line on top is the prediction; ticks under the map mark unstable rows. The colours saturate at
-    the 99th percentile of |value|. Beyond 1,000 rows, evenly spaced ones are shown.
+    The line on top is the prediction; ticks under the map mark unstable rows. The colours saturate at the
+    99th percentile of |value|. Above 1,000 rows, evenly spaced ones are shown.
 
     Parameters
     ----------
@@ -39,9 +39,10 @@ def heatmap(
     ax
         Where to draw; fresh axes by default.
     most
-        The most features; the last line then stands for the sum of the others, where a sum means something.
+        Maximal number of features; the last line is then the sum of the others, if the attribution is
+        additive.
     features
-        Which ones, in this order from the top; the greatest first by default.
+        Which features, in this order from the top; by default the largest first.
     colours
         From the lowest to the highest value: a name or map of matplotlib's, or a list of colours.
     """

@@ -22,11 +22,11 @@ FEW = 4  # pairs in the lower part of somebody else's axes
 def interactions(
     interactions: Interactions, *, ax: Axes | None = None, most: int = 10, pairs: int = 8, own: bool = False
 ) -> Axes:
-    """Draw how much what one feature does hangs on another.
+    """Draw how strongly pairs of features interact.
 
-    Left a map of the features that take part most, right the strongest pairs with error bounds. One row
-    keeps its signs: vermilion where more of one feature raises what more of the other does. Of many rows
-    it is the mean size. The diagonal, a feature's own curvature, is left out of the order and of the pairs.
+    Left: a map of the features with the strongest interactions. Right: the strongest pairs with error bounds.
+    For one row the signs are shown: vermilion if one feature increases the slope of the other. For many rows
+    the mean absolute value is shown. The diagonal, a feature's own curvature, is excluded by default.
 
     Parameters
     ----------

@@ -15,12 +15,11 @@ DOTS = 2000
 
 @checked
 def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = None) -> Axes:
-    """Draw the dependence on one feature; a Taylor explainer knows the slope at every point.
+    """Draw the dependence on one feature, with the model's slope at every point.
 
-    Upwards goes the value; of an attribution of slopes the prediction, and the slope is the line through it.
-    Rings are unstable rows: their slope holds only near by.
-    Beyond 2,000 rows, evenly spaced ones are shown. A categorical feature has one column a level and
-    no slopes.
+    The vertical axis is the value; for slopes it is the prediction, and the slope is the line through the
+    point. Rings mark unstable rows. Above 2,000 rows, evenly spaced ones are shown. A categorical feature has
+    one column per category and does not have slopes.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ PATHS = 50
 
 @checked
 def step_trace(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Draw how Algorithm 1 of the paper found its h: above the cost, below h, both on log scales.
+    """Draw how Algorithm 1 of the paper chose h: the cost above, h below, both on log scales.
 
-    One line a row (at most 50 evenly spaced ones); a ring marks the chosen h. A cost of exactly 0
-    cannot stand on a log scale and is drawn at the foot of the picture.
+    One line per row (at most 50 evenly spaced ones); a ring marks the chosen h. A cost of exactly 0 is drawn
+    at the bottom of the log scale.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def step_trace(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     """
     if "trace_h" not in explanation.arrays:
         raise InputError(
-            "the explanation has no search trace; expected one made by Algorithm 1. "
+            "the explanation does not have a search trace; expected one computed by Algorithm 1. "
             "Explain with TExplainer(..., step='paper')."
         )
     rows = np.unique(np.linspace(0, len(explanation) - 1, min(len(explanation), PATHS)).astype(int))

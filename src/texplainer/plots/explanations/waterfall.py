@@ -12,11 +12,11 @@ from texplainer.plots.subjects import checked
 
 @checked
 def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 10) -> Axes:
-    """Draw how one row's shares lead from E f(X) to f(x).
+    """Draw one row's Shapley values as steps from E f(X) to f(x).
 
-    Only shares add up: of another reading the picture asks for them and says so. What a numerical
-    integral leaves over is a grey bar of its own, so that the stack always ends at f(x). Whiskers are error
-    bounds, hatched bars stand on a kink or jump. Log-odds have a second axis in probability.
+    For another attribution the Shapley values are computed, and the heading reports it. A difference left by
+    numerical integration is a separate grey bar, so that the bars end at f(x). Whiskers are error bounds;
+    hatched bars mark a kink or jump of the model. Log-odds have a second axis in probability.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
     ax
         Where to draw; fresh axes by default.
     most
-        The most bars; the smallest features share the last one.
+        Maximal number of bars; the smallest features are combined in the last one.
     """
     explanation, note = selection.stacked(selection.one_row(explanation))
     bars = selection.row_bars(explanation, most)

@@ -33,7 +33,7 @@ TX.percent = (share) => `${TX.number(Number((100 * share).toPrecision(2)))}%`;
 // "unstable, relative_change 31%: kink in 'age'"
 TX.stability = (chip, stability, relative_change, reason) => {
   chip.className = "chip " + stability;
-  chip.title = "relative change: how far the values would change had every number of the row been measured 5% of its SD differently";
+  chip.title = "relative change: expected relative change of the values if every continuous feature moved by 5% of its SD";
   const known = relative_change !== null && Number.isFinite(relative_change) ? `, relative change ${TX.percent(relative_change)}` : "";
   chip.textContent = TX.calm(stability + known + (reason ? `: ${reason}` : ""));
 };

@@ -94,7 +94,7 @@ TX.waterfall = (width, items, { base, prediction, logOdds = false, pick = null }
   const left = prediction - base - items.reduce((sum, item) => sum + item.value, 0);
   const most = Math.max(...items.map((item) => Math.abs(item.value)));
   if (Number.isFinite(left) && Math.abs(left) > 1e-3 * most) {
-    lines.push({ name: "left over by the sum", value: left, rest: true });
+    lines.push({ name: "remaining difference", value: left, rest: true });
   }
   const above = logOdds ? 2 : 1; // lines above the first bar
   const frame = TX.frame(width, lines.length + above + 1, lines);

@@ -24,7 +24,7 @@ TX.sections.evaluation = (part) => {
   const box = TX.responsive(boxHolder, (width) => TX.boxes(width, names.map((_, i) => ({ name: control(i), box: part.boxes[i][state.box] }))));
   const boxPicker = TX.select("metric", labels, (j) => { state.box = j; box.redraw(); });
   boxPicker.selectedIndex = state.box;
-  const boxCard = TX.card("Spread over rows", boxHolder, TX.el("p", { class: "soft small" }, "Line: middle nine tenths of the rows; box: middle half; mark: median; dot: the greatest. Log scale where all is positive."));
+  const boxCard = TX.card("Distribution over rows", boxHolder, TX.el("p", { class: "soft small" }, "Line: 5% to 95% of the rows; box: quartiles; mark: median; dot: maximum. Log scale if all scores are positive."));
   boxCard.querySelector("header").append(boxPicker);
 
   const planeHolder = TX.el("div", { class: "plane" });
@@ -34,7 +34,7 @@ TX.sections.evaluation = (part) => {
   const pickers = ["x", "y"].map((axis) => TX.select(axis === "x" ? "stability" : "faithfulness", labels, (j) => { state[axis] = j; plane.redraw(); }));
   pickers[0].selectedIndex = state.x;
   pickers[1].selectedIndex = state.y;
-  const planeCard = TX.card("Stability beside faithfulness", planeHolder, TX.el("p", { class: "soft small" }, "A stable explanation that says nothing is no use: look for the upper right corner."));
+  const planeCard = TX.card("Stability and faithfulness", planeHolder, TX.el("p", { class: "soft small" }, "A constant explanation is stable but useless. The best explainers are in the upper right corner."));
   planeCard.querySelector("header").append(...pickers);
 
   const shade = (value) => (value === null ? null : `background: rgba(${TX.colour("--low")}, ${(0.1 + 0.7 * Math.max(0, value)).toFixed(2)})`);

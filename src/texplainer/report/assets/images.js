@@ -17,7 +17,7 @@ TX.sections.images = (part) => {
     return card;
   }));
   return [TX.el("div", { class: "chips" }, chips),
-    part.kept.length < part.rows ? TX.el("p", { class: "soft small" }, `To keep the page small it holds ${part.kept.length} of the ${part.rows.toLocaleString("en")} images, evenly spaced.`) : null,
+    part.kept.length < part.rows ? TX.el("p", { class: "soft small" }, `To keep the page small, it contains ${part.kept.length} of the ${part.rows.toLocaleString("en")} images, evenly spaced.`) : null,
     part.missing ? TX.el("p", { class: "soft small missing" }, part.missing) : null,
     TX.el("div", { class: "grid" }, ...cards, TX.card("What was run", TX.facts(part.facts)))];
 };

@@ -12,6 +12,6 @@ TX.report = (content) => {
     page.append(TX.el("h2", {}, "Pictures"), TX.el("div", { class: "grid" }, content.pictures.map(({ caption, svg }) =>
       TX.card(caption, TX.el("img", { class: "picture", src: svg, alt: caption })))));
   }
-  page.append(TX.el("footer", {}, "Made by texplainer. This file is complete in itself: it loads nothing and sends nothing."));
+  page.append(TX.el("footer", {}, "Made by texplainer. This file is self-contained: it does not load or send any data."));
 };
 TX.report(JSON.parse(document.getElementById("content").textContent));

@@ -31,7 +31,7 @@ TX.attributionCards = (attribution, part, state, data, shares, { label, predicti
   const marked = (f) => (attribution.levels && attribution.levels[f] ? `${TX.LEVEL} ` : "") + part.features[f];
   const overall = () => attribution.order().map((f) => ({
     name: marked(f), feature: f, plain: true, value: attribution.mean(f), low: attribution.mean(f, "low"), high: attribution.mean(f, "high"), picked: f === state.feature,
-    words: `${part.features[f]}\nmean size ${TX.number(attribution.mean(f))}\nmiddle half of the rows: ${TX.number(attribution.mean(f, "low"))} to ${TX.number(attribution.mean(f, "high"))}`,
+    words: `${part.features[f]}\nmean absolute value ${TX.number(attribution.mean(f))}\nquartiles over rows: ${TX.number(attribution.mean(f, "low"))} to ${TX.number(attribution.mean(f, "high"))}`,
   }));
   // Of values that add up the smallest features are one line, in grey.
   const others = () => (attribution.adds_up && attribution.order().length > SWARMS ? attribution.order().slice(SWARMS - 1) : []);
@@ -57,7 +57,7 @@ TX.attributionCards = (attribution, part, state, data, shares, { label, predicti
     }),
     (width) => TX.drawRow(width, attribution, attribution.items(state.row), {
       base: attribution.base(state.row), prediction: prediction(state.row), logOdds: part.log_odds,
-    }) || TX.el("p", { class: "message" }, "This row has no attributions."),
+    }) || TX.el("p", { class: "message" }, "This row does not have attributions."),
     (width) => {
       const f = state.feature, steep = Boolean(attribution.gradient);
       return TX.dependence(width, {
@@ -76,10 +76,10 @@ TX.attributionCards = (attribution, part, state, data, shares, { label, predicti
   const say = () => {
     const means = TX.meaning(attribution, state.output), r = state.row;
     const hidden = attribution.adds_up ? 0 : Math.max(0, part.features.length - 16);
-    notes[0].textContent = `Mean size over the rows; thin line: their middle half${hidden ? `; ${hidden} smaller features left out` : ""}. ${TX.sentence(means)}.`;
-    notes[1].textContent = `One dot a row; colour: the feature's value, low (blue) to high (orange), grey for categories. ${TX.sentence(means)}.`;
+    notes[0].textContent = `Mean absolute value over the rows; thin line: quartiles${hidden ? `; ${hidden} smaller features omitted` : ""}. ${TX.sentence(means)}.`;
+    notes[1].textContent = `One dot per row; colour: the feature's value, low (blue) to high (orange), grey for categories. ${TX.sentence(means)}.`;
     notes[2].textContent = `Row ${label(r)}: ${TX.calm(part.quantities[state.output])} = ${TX.number(prediction(r))}${TX.asProbability(part, prediction(r))}. ${TX.sentence(means)}.`;
-    notes[3].textContent = attribution.gradient ? "The line through each point is the model's own slope there. Fragile rows are orange." : `${TX.sentence(means)}. Fragile rows are orange.`;
+    notes[3].textContent = attribution.gradient ? "The line through each point is the model's slope there. Unstable rows are orange." : `${TX.sentence(means)}. Unstable rows are orange.`;
     TX.stability(chip, attribution.stability[r], attribution.relative_change[r], attribution.reason[r]);
   };
   say();
@@ -141,7 +141,7 @@ TX.sections.explanation = (part, open = null) => {
   rowsCard.classList.add("wide");
   const across = (i) => parts.map((one) => one.cards[i]);
   return [top,
-    part.kept ? TX.el("p", { class: "soft small" }, `To keep the page small it holds ${rows.toLocaleString("en")} of the ${part.rows.toLocaleString("en")} rows, evenly spaced.`) : null,
+    part.kept ? TX.el("p", { class: "soft small" }, `To keep the page small, it contains ${rows.toLocaleString("en")} of the ${part.rows.toLocaleString("en")} rows, evenly spaced.`) : null,
     part.missing ? TX.el("p", { class: "soft small missing" }, part.missing) : null,
     TX.el("div", { class: "grid" }, ...across(0), ...across(1), rowsCard, ...across(2), ...across(3), TX.card("What was run", TX.facts(part.facts)))];
 };
