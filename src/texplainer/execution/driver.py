@@ -39,36 +39,37 @@ def run(
 ) -> RunReport:
     """Explain a table of any length into a folder of Parquet shards.
 
-    Values do not depend on `on`, `workers` and `shard_rows`, to the last bit. A run that was
-    interrupted goes on where it stopped when it is started again.
+    Values are bit-identical for any `on`, `workers` and `shard_rows`. An interrupted run is resumed when it
+    is started again.
 
     Parameters
     ----------
     explainer
         A TExplainer.
     source
-        A table on disk or a folder of them; a pandas, polars, Arrow, Dask or Spark frame, a Ray dataset,
-        an array. Columns the explainer does not know are left out.
+        A table on disk or a folder of them; a pandas, polars, Arrow, Dask or Spark frame, a Ray dataset, an
+        array. Columns that the explainer does not use are ignored.
     destination
         The folder for `part-*.parquet` and the manifest; workers must see it under the same path.
     on
         "serial", "processes", "dask", "ray", "spark", a scheduler's address, a Dask client, a SparkSession.
     resume
-        Keep the sound shards of an earlier run of the same kind; False refuses a folder with results.
+        Keep the valid shards of an earlier, equal run; False raises an error if the folder contains results.
     restart
-        Throw an earlier run's results away.
+        Delete the results of an earlier run.
     shard_rows
-        Rows a shard, rounded up to whole blocks of 512 or 4032 rows (`plan.BLOCKS`); what a crash can cost.
+        Rows a shard, rounded up to whole blocks of 512 or 4032 rows (`plan.BLOCKS`); the work that a crash
+        can lose.
     memory
-        Budget of a worker for rows and results, such as "2GB", on top of interpreter and model.
+        Memory per worker for rows and results, such as "2GB", in addition to interpreter and model.
     workers
-        How many workers to start or use.
+        Number of workers.
     progress
-        True, False, None (a bar on a terminal), or a function of (rows done, rows in all).
+        True, False, None (a bar on a terminal), or a callback (rows done, rows in total).
     retries
         How often a failing block or shard is tried again.
     record
-        Facts for the manifest, so that the run can be verified; the command line passes them.
+        Facts for the manifest, for verification; set by the command line.
     """
     if not isinstance(explainer, TExplainer):
         raise InputError(f"explainer is a {type(explainer).__name__}; expected a TExplainer.")
@@ -94,7 +95,7 @@ def _check_count(name: str, value: Any, least: int) -> None:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is to be carried out."""
+    """Options of a run."""
 
     shard_rows: int | None
     memory: str | int | None
@@ -207,7 +208,7 @@ def _refuse_changes(words: list[str], folder: Path) -> None:
     if words:
         raise InputError(
             f"{folder} holds the results of another run: {'; '.join(words)} changed. Choose another "
-            "destination, or restart (restart=True, --restart) to begin anew."
+            "destination, or restart (restart=True, --restart)."
         )
 
 

@@ -1,8 +1,8 @@
 """What a run depends on, in digests, and words for what changed.
 
 A model of a known library is known by its content; a function by its name and by what it predicts for the
-background, for its code cannot be compared. Data is known by names, sizes and dates of its files; where
-these do not tell (a frame in memory, a touched file), every finished shard's rows are compared.
+background, for its code cannot be compared. Data is known by names, sizes and dates of its files; where these
+do not tell (a frame in memory, a touched file), every finished shard's rows are compared.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def plain_setting(value: Any) -> Any:
 
 
 def differing_fingerprints(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What differs between two fingerprints, in words; dates of files do not count."""
+    """Describe the differences between two runs; file dates are ignored."""
     words = [f"the {key}" for key in ("model", "background") if old[key] != new[key]]
     words += [f"{key} ({old[key]} -> {new[key]})" for key in ("texplainer", "engine") if old[key] != new[key]]
     before, after = old["settings"], new["settings"]

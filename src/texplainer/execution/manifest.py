@@ -52,8 +52,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], list[ShardRecord]] | No
     if not path.exists():
         if any(folder.glob("part-*.parquet")):
             raise InputError(
-                f"{folder} holds part-*.parquet but no {FILE}; choose another destination, or "
-                "restart to begin anew."
+                f"{folder} holds part-*.parquet but not {FILE}; choose another destination, or restart."
             )
         return None
     lines = list(_lines(path))
@@ -61,7 +60,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], list[ShardRecord]] | No
     if header.get("format") != FORMAT or header.get("version") != VERSION:
         raise InputError(
             f"{path} is damaged, or of another program or version (expected {FORMAT} version {VERSION}); "
-            "restart to begin anew."
+            "restart the run."
         )
     found: dict[int, ShardRecord] = {}
     for line in lines[1:]:
@@ -153,7 +152,7 @@ def check_plan(folder: Path, header: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder; the lock ends with the process, however it ends."""
+    """Lock the folder against a second run; the lock ends with the process."""
     busy = f"another run is writing to {folder}; wait for it or choose another folder."
     with locked(folder / LOCK, busy):
         yield

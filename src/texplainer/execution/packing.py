@@ -1,7 +1,7 @@
 """Make an explainer ready for other processes, or say why it cannot go there.
 
-It travels as model, background and arguments and is built anew where it arrives. Plain pickle decides
-whether it can travel; what is defined in a script or notebook travels by value.
+It travels as model, background and arguments and is built anew where it arrives. Plain pickle decides whether
+it can travel; what is defined in a script or notebook travels by value.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from texplainer.models.libraries import library_called
 
 
 def unpacked_explainer(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
-    """The same explainer built as a worker builds it; `batch_rows` may be made smaller.
+    """Return the explainer as a worker rebuilds it; `batch_rows` may be reduced.
 
-    It goes through pickle even if it stays here: a view of an array comes back as an array of its own,
-    and a matrix product may round otherwise for it.
+    It is pickled even if it stays in this process: pickling turns views into contiguous arrays, and matrix
+    products can round differently for them.
     """
     arguments = dict(explainer.arguments)
     with contextlib.suppress(Exception):  # what cannot travel stays as it is
@@ -42,8 +42,8 @@ def check_travels(explainer: TExplainer) -> None:
         name = getattr(model, "__qualname__", type(model).__qualname__)
         remedy = library_called(explainer.predictor.kind).remedy
         raise InputError(
-            f"the model {name} cannot be shipped to other processes ({type(error).__name__}: {error}). "
-            f"{remedy}, or run it here with on='serial'."
+            f"the model {name} cannot be sent to other processes ({type(error).__name__}: {error}). "
+            f"{remedy}, or use on='serial'."
         ) from error
 
 

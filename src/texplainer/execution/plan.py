@@ -1,9 +1,9 @@
 """How a table is cut: blocks of fixed rows, shards of whole blocks.
 
 A row's last bits may depend on the rows that went through the model with it: a matrix product takes other
-code paths for 7 rows than for 1000. Therefore the table is cut in blocks of fixed rows counted from its
-first row, each block is explained by one call, and a shard holds whole blocks. Whatever the shard size and
-wherever it runs, a row meets the same neighbours, at the same place, in the same call.
+code paths for 7 rows than for 1000. Therefore the table is cut in blocks of fixed rows counted from its first
+row, each block is explained by one call, and a shard holds whole blocks. Whatever the shard size and wherever
+it runs, a row meets the same neighbours, at the same place, in the same call.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def default_rows(rows: int, features: int, workers: int, block: int) -> int:
 def checked_rows(shard_rows: int, block: int) -> int:
     """The user's shard size in whole blocks."""
     if isinstance(shard_rows, bool) or not isinstance(shard_rows, int) or shard_rows < 1:
-        raise InputError(
-            f"shard_rows={shard_rows!r} is no shard size; expected a whole number of at least 1."
-        )
+        raise InputError(f"shard_rows={shard_rows!r} is invalid; expected a whole number of at least 1.")
     return whole_blocks(shard_rows, block)
 
 
@@ -72,7 +70,9 @@ def parse_bytes(memory: str | int) -> int:
     """Read "2GB", "500 MB" or a number as bytes."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(memory), re.IGNORECASE)
     if found is None or float(found[1]) == 0:
-        raise InputError(f"memory={memory!r} is no amount of memory; expected such as '2GB' or '500MB'.")
+        raise InputError(
+            f"memory={memory!r} is invalid; expected an amount of memory such as '2GB' or '500MB'."
+        )
     unit = UNITS[found[2].upper()]
     if found[3]:
         unit = 2 ** (10 * list(UNITS).index(found[2].upper()))
@@ -84,8 +84,8 @@ def fit_to_memory(
 ) -> tuple[int, int]:
     """(shard_rows, batch_rows) that a worker's tables stay below a budget with; never above those given.
 
-    The budget is for what grows with the rows, on top of the interpreter and the model: half of it for
-    the shard (`row_bytes` a result), half for the batches given to the model.
+    The budget is for what grows with the rows, on top of the interpreter and the model: half of it for the
+    shard (`row_bytes` a result), half for the batches given to the model.
     """
     half = parse_bytes(memory) // 2
     row = COPIES_IN * 8 * features + COPIES_OUT * row_bytes
@@ -94,7 +94,7 @@ def fit_to_memory(
     if fitting < block or batch < 1:
         least = 2 * max(block * row, COPIES_BATCH * 8 * features)
         raise InputError(
-            f"memory={memory!r} does not hold one block of {block} rows; a table of {features} features "
+            f"memory={memory!r} is too small for one block of {block} rows; a table of {features} features "
             f"needs at least {-(-least // 10**6)}MB."
         )
     return min(shard_rows, fitting), min(batch_rows, batch)

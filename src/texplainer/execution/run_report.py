@@ -12,7 +12,7 @@ from texplainer.execution.worker import ShardRecord
 
 @dataclass(frozen=True)
 class RunReport:
-    """What became of a run.
+    """The result of a run.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class RunReport:
     kept
         Shards that were already there.
     undefined
-        Rows without an explanation; the column `reason` tells why.
+        Rows without an explanation; the column `reason` gives the reason.
     failed
         The records of shards that could not be explained or written, with their errors.
     stopped
@@ -67,16 +67,16 @@ class RunReport:
         lines = [
             f"{self.explained:,} rows explained in {self.seconds:,.1f} s "
             f"({self.rows_per_second:,.0f} rows/s, engine {self.engine}); "
-            f"{self.kept} of {self.shards} shards were there before",
+            f"{self.kept} of {self.shards} shards existed before",
             f"results in {self.destination}",
         ]
         if self.undefined:
-            lines.append(f"{self.undefined:,} rows are undefined; the column 'reason' tells why")
+            lines.append(f"{self.undefined:,} rows are undefined; see the column 'reason'")
         lines += [f"shard {r.index} (rows {r.start}..{r.stop}) failed: {r.error}" for r in self.failed[:10]]
         if len(self.failed) > 10:
             lines.append(f"... and {len(self.failed) - 10} more")
         if self.stopped:
-            lines.append(f"stopped early: {self.stopped}; run again to go on")
+            lines.append(f"stopped early: {self.stopped}; run again to resume")
         return "\n".join(lines)
 
 

@@ -26,14 +26,15 @@ def sign_folder(folder: Path, key: Any) -> None:
     """Sign a finished run with the private key (PEM) at a path."""
     found = manifest.read_manifest(folder)
     if found is None:
-        raise InputError(f"{folder} holds no run to sign.")
+        raise InputError(f"{folder} does not contain a run to sign.")
     put_whole(folder / FILE, json.dumps(audit.sign(_content(*found), Path(key))).encode())
 
 
 def check_folder(
     folder: Path, header: Mapping[str, Any], records: Iterable[ShardRecord], key: Any = None
 ) -> tuple[bool, str]:
-    """Whether a folder's signature holds, and in words; `key`: path of the public key it must be by."""
+    """Return whether a folder's signature is valid, with a message; `key` is the expected public key's
+    path."""
     content = {"sha256": _content(header, records)}
     if not (folder / FILE).exists():
         return audit.check_signature(content, key)

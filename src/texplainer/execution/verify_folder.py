@@ -68,14 +68,14 @@ def verify_folder(
 def _read(folder: Path) -> tuple[dict[str, Any], dict[int, ShardRecord]]:
     found = manifest.read_manifest(folder)
     if found is None:
-        raise InputError(f"{folder} holds no run; expected a folder written by texplainer explain.")
+        raise InputError(f"{folder} does not contain a run; expected a folder written by texplainer explain.")
     header, records = found
     record, planned = header.get("record"), header.get("plan")
     names = ("model", "data", "background", "configuration", "software", "floats")
     if not isinstance(record, dict) or not all(isinstance(record.get(name), dict) for name in names):
         raise InputError(
-            f"{folder} was run from Python and does not tell how to repeat it. Only folders of texplainer "
-            "explain can be verified."
+            f"{folder} was written from Python and does not record how to repeat it. Only folders of "
+            "texplainer explain can be verified."
         )
     if not isinstance(planned, dict) or not all(
         type(planned.get(name)) is int and planned[name] > 0 for name in ("rows", "shard_rows", "batch_rows")
@@ -110,7 +110,7 @@ def _false_header(
 def _wrong_files(folder: Path, planned: list[plan.Shard], records: Mapping[int, ShardRecord]) -> list[str]:
     words = [f"shard {s.index} is missing" for s in planned if s.index not in records]
     expected = {shard.file: shard for shard in planned}
-    words += [f"{p.name} is none of its shards" for p in folder.glob("part-*") if p.name not in expected]
+    words += [f"{p.name} is not one of its shards" for p in folder.glob("part-*") if p.name not in expected]
     for record in records.values():
         shard = expected.get(record.file)
         if shard is None or (record.start, record.stop, record.index) != (

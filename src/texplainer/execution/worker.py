@@ -35,7 +35,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What a worker needs to know, once."""
+    """The job data of a worker."""
 
     explainer: TExplainer
     source: ParquetRows
@@ -56,11 +56,11 @@ class PickledJob:
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """What became of a shard.
+    """The record of a shard.
 
     `sha256` is of its file, `input` of the rows it was made from; `seconds` by the clock and `cpu` of the
-    processor; `peak` the worker's memory so far in MB. A shard with an `error` has no file, and
-    `hopeless` says that the next ones would fail likewise.
+    processor; `peak` the worker's memory so far in MB. A shard with an `error` has no file, and `hopeless`
+    says that the next ones would fail likewise.
     """
 
     index: int
@@ -167,7 +167,7 @@ def _recovers(job: ShardJob, rows: Any) -> bool:
 
 
 def explain_quietly(explainer: TExplainer, rows: Any) -> Explanation:
-    """Explain rows in silence; what is undefined is counted in the record."""
+    """Explain rows without warnings; undefined rows are counted in the record."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedRowsWarning)
         return explainer(rows, progress=False)

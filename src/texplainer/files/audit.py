@@ -1,8 +1,8 @@
 """The audit record: what a result was computed from, and on what machine.
 
-Every saved result carries the fingerprints of model, data, background, configuration and of each
-array, the versions of the libraries and the facts about floating point that can move a last bit. The
-header that holds all this has a fingerprint of its own, which can be signed with an Ed25519 key.
+Every saved result carries the fingerprints of model, data, background, configuration and of each array, the
+versions of the libraries and the facts about floating point that can move a last bit. The header that holds
+all this has a fingerprint of its own, which can be signed with an Ed25519 key.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def audit_record(
     data: Mapping[str, Any] | None = None,
     background: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Put the record together; `arrays` are the fingerprints of the saved arrays."""
+    """Build the audit record; `arrays` are the hashes of the saved arrays."""
     return {
         "model": dict(model or {}),
         "data": dict(data or {}),
@@ -66,7 +66,7 @@ def software() -> dict[str, str]:
 
 
 def floats() -> dict[str, Any]:
-    """The machine's float facts: what may change a last bit from one machine to another."""
+    """Properties of the machine that can change results by round-off."""
     from threadpoolctl import threadpool_info
 
     libraries = {
@@ -95,7 +95,7 @@ def seal(header: Mapping[str, Any], key: Any = None) -> dict[str, Any]:
 
 
 def broken_seal(header: Mapping[str, Any]) -> bool:
-    """Whether a header was changed after it was sealed."""
+    """Return whether a header was changed after it was written."""
     return seal(header)["sha256"] != header.get("sha256")
 
 
@@ -105,7 +105,7 @@ def sign(text: str, key: Path) -> dict[str, str]:
     try:
         private = serialization.load_pem_private_key(key.read_bytes(), password=None)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{key} is no private key in PEM without a password ({error}).") from error
+        raise InputError(f"{key} is not a private key in PEM without a password ({error}).") from error
     if not isinstance(private, ed25519.Ed25519PrivateKey):
         raise InputError(f"{key} is another kind of key; make one with: openssl genpkey -algorithm ed25519.")
     public = private.public_key().public_bytes_raw()
@@ -113,7 +113,8 @@ def sign(text: str, key: Path) -> dict[str, str]:
 
 
 def check_signature(header: Mapping[str, Any], key: Any = None) -> tuple[bool, str]:
-    """Whether a header's signature holds, and in words; `key`: path of the public key (PEM) it must be by."""
+    """Return whether a header's signature is valid, with a message; `key` is the path of a public key
+    (PEM)."""
     found = header.get("signature")
     if found is None:
         return key is None, "not signed"
@@ -126,14 +127,14 @@ def check_signature(header: Mapping[str, Any], key: Any = None) -> tuple[bool, s
         if found["algorithm"] != "Ed25519":
             return False, "the signature is of another kind"
         if raw[:31] + bytes([raw[31] & 127]) in SMALL_ORDER:
-            return False, "the signature's key is one anybody can sign with"
+            return False, "the signature's key is weak: anybody can sign with it"
         if wanted is not None and wanted != raw:
             return False, f"signed with another key ({raw.hex()[:16]})"
         ed25519.Ed25519PublicKey.from_public_bytes(raw).verify(signature, str(header.get("sha256")).encode())
     except (InvalidSignature, ValueError, TypeError, KeyError, IndexError):
-        return False, "the signature does not hold"
+        return False, "the signature is invalid"
     return True, f"signed with the key {raw.hex()[:16]}" + (
-        "" if key else " (pass --public-key to check whose)"
+        "" if key else " (pass --public-key to check the signer)"
     )
 
 
@@ -143,14 +144,14 @@ def _public_key(path: Path) -> bytes:
     try:
         public = serialization.load_pem_public_key(path.read_bytes())
     except (ValueError, TypeError) as error:
-        raise InputError(f"{path} is no public key in PEM ({error}).") from error
+        raise InputError(f"{path} is not a public key in PEM ({error}).") from error
     if not isinstance(public, ed25519.Ed25519PublicKey):
         raise InputError(f"{path} is another kind of key; expected a public key of Ed25519.")
     return public.public_bytes_raw()
 
 
 def differing_facts(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs between two mappings of facts, in words."""
+    """Describe the differences between two mappings."""
     return [
         f"{name} was {then.get(name, 'absent')}, is {now.get(name, 'absent')}"
         for name in sorted({*then, *now})

@@ -1,7 +1,7 @@
 """Anything that is not Parquet becomes Parquet, a piece at a time.
 
-Files are read by the readers of `tables`; for frames there is one function per library. Dask and Spark
-write in parallel by their own means; all keep the order of rows.
+Files are read by the readers of `tables`; for frames there is one function per library. Dask and Spark write
+in parallel by their own means; all keep the order of rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = "_input"
 
 
 def open_source(table: Any, schema: Schema, destination: Path) -> ParquetRows:
-    """Find the rows of whatever the user calls a table; `destination` takes the copy if one is needed.
+    """Open any source of rows; a copy is written to `destination` if one is needed.
 
     A path or several, a surveyed table, a frame of any library narwhals knows, a dataset of a cluster.
     """
@@ -61,7 +61,7 @@ def _files(path: Path, destination: Path) -> list[Path]:
         raise InputError(f"the source {path} does not exist; expected a file or a folder of files.")
     if not files:
         raise InputError(
-            f"the folder {path} holds no tables; expected files of one kind: {', '.join(TABLES)}."
+            f"the folder {path} does not contain tables; expected files of one kind: {', '.join(TABLES)}."
         )
     return [f.resolve() for f in files]
 
@@ -142,7 +142,8 @@ def _eager_batches(table: Any, schema: Schema) -> Iterator[Any]:
         columns = np.asarray(table)
         if columns.ndim != 2 or columns.shape[1] != schema.width:
             raise InputError(
-                f"a {type(table).__name__} of shape {columns.shape} is no source; expected a path, a frame "
+                f"a {type(table).__name__} of shape {columns.shape} is not a source; expected a path, a "
+                "frame "
                 f"or an array of {schema.width} columns."
             )
         arrow = pa.table({name: columns[:, j] for j, name in enumerate(schema.names)})

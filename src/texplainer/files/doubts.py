@@ -1,8 +1,8 @@
 """Signs that a table of text is read in another way than it was written.
 
 A column of `1,5` or `1 000` would be taken for a category, a table with semicolons for one wide column:
-explanations would come out, of something else. So such a table is refused, with the remedy; whoever
-passes the separator or the decimal mark expressly is believed.
+explanations would come out, of something else. So such a table is refused, with the remedy; whoever passes
+the separator or the decimal mark expressly is believed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _BETWEEN = " \u00a0\u2009\u202f'\u2019,"  # blanks of several widths, apostrophe
 #: how a number may be written that is not read as one -> what to do about it
 WRITTEN = {
     r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*": "its numbers have decimal commas; pass --decimal ,",
-    rf"\s*[+-]?\d{{1,3}}([{_BETWEEN}]\d{{3}})+([.,]\d+)?\s*": "its numbers have marks between the "
-    "thousands; write them without, or pass --decimal . if they are no numbers",
+    rf"\s*[+-]?\d{{1,3}}([{_BETWEEN}]\d{{3}})+([.,]\d+)?\s*": "its numbers have thousands separators; "
+    "remove them, or pass --decimal . if they are not numbers",
 }
 
 
 def check_separator(path: Path, dialect: tables.Dialect) -> None:
-    """Refuse a table whose first line has another separator than the expected one."""
+    """Reject a table whose first line has a different separator."""
     expected = tables.table_format(path).separator
     if dialect.separator is not None:
         return
@@ -43,21 +43,21 @@ def check_separator(path: Path, dialect: tables.Dialect) -> None:
     if others and expected not in line:
         mark = {"\t": "tab"}.get(others[0], others[0])
         raise InputError(
-            f"{path} has no {expected!r} in its first line but {others[0]!r}; if that separates its cells, "
-            f"pass --separator '{mark}', else --separator '{expected}'."
+            f"{path} does not have {expected!r} in its first line but {others[0]!r}; if that is the "
+            f"delimiter, pass --separator '{mark}', otherwise --separator '{expected}'."
         )
 
 
 def check_quotes(path: Path, column: Any, name: str, start: int) -> None:
-    """Refuse a table with a cell that runs over lines where a quotation mark was never closed."""
+    """Reject a table with an unclosed quotation mark."""
     if column.type != "string":
         return
     compute = _compute()
     at = compute.index(compute.match_substring(column, "\n"), True).as_py()
     if at >= 0 and tables.open_quote(path):
         raise InputError(
-            f"{path}, row {start + at}: the cell of {name!r} runs over several lines and a quotation mark is "
-            "never closed; close or remove it."
+            f"{path}, row {start + at}: the value of {name!r} spans several lines: a quotation mark is not "
+            "closed; close or remove it."
         )
 
 

@@ -292,14 +292,14 @@ FORMATS: dict[str, ResultFormat] = {
 
 def _header_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
     if not metadata or KEY not in metadata:
-        raise ValueError("it has no header of texplainer's")
+        raise ValueError("it does not have a texplainer header")
     return json.loads(metadata[KEY])
 
 
 def _beside(path: Path) -> dict[str, Any]:
     beside = path.with_name(path.name + ".json")
     if not beside.is_file():
-        raise InputError(f"{path} lacks its header {beside.name}; keep the two files together.")
+        raise InputError(f"{path} does not have its header {beside.name}; keep the two files together.")
     return json.loads(beside.read_bytes())
 
 

@@ -1,9 +1,9 @@
 """A model file and a table on disk -> explanations, piece by piece.
 
-A piece is one block of `TExplainer`, the rows it explains at a time. The values are then those of the
-Python API on the whole table, to the last bit, also for models whose own output depends on the rows
-they are given together (matrix products do). A row that cannot be explained leaves its block there
-and here, so that only models of this kind can differ, in the last bits, after such a row.
+A piece is one block of `TExplainer`, the rows it explains at a time. The values are then those of the Python
+API on the whole table, to the last bit, also for models whose own output depends on the rows they are given
+together (matrix products do). A row that cannot be explained leaves its block there and here, so that only
+models of this kind can differ, in the last bits, after such a row.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def prepare_job(
     options: Mapping[str, Any] | None = None,
     dialect: Dialect | None = None,
 ) -> ExplainJob:
-    """Load the model, look through the table, learn the background.
+    """Load the model, scan the table, and read the background.
 
-    `columns` are those to give the model; without them the ones the model names are taken, or all but
-    `drop`. `options` are arguments of TExplainer, `dialect` says how text tables are written.
+    `columns` are the model's columns; by default those the model names, or all except `drop`. `options` are
+    arguments of TExplainer, `dialect` is the format of text tables.
     """
     options = dict(options or {})
     unknown = sorted(set(options) - set(OPTIONS))

@@ -1,9 +1,8 @@
 """Model files in, without running anything from them.
 
-A file's suffix says who reads it: a function of `LOADERS`, or the library that states it as its own. None
-of them unpickles: a pickle, also under another name, is only ever opened by the loaders of `UNSAFE`, which
-the user has to allow.
-A model can also be a function of an importable module, written `package.module:function`.
+A file's suffix says who reads it: a function of `LOADERS`, or the library that states it as its own. None of
+them unpickles: a pickle, also under another name, is only ever opened by the loaders of `UNSAFE`, which the
+user has to allow. A model can also be a function of an importable module, written `package.module:function`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 @dataclass(frozen=True)
 class Consent:
-    """What the user answers for: types in a skops file, pickles, the module weights are put into."""
+    """What the user trusts: types in a skops file, pickles, the module for weights."""
 
     trust: tuple[str, ...] = ()
     allow_pickle: bool = False
@@ -56,7 +55,7 @@ def load_model(model: str | os.PathLike[str], consent: Consent | None = None) ->
     except ModuleNotFoundError as error:
         raise InputError(f"{path} needs the package {error.name!r}, which is not installed.") from error
     except Exception as error:
-        raise InputError(f"{path} is no {suffix} model, or is damaged ({first_line(error)}).") from error
+        raise InputError(f"{path} is not a {suffix} model, or is damaged ({first_line(error)}).") from error
 
 
 def safe_suffixes() -> tuple[str, ...]:
@@ -82,13 +81,13 @@ def import_reference(reference: str) -> Any:
     """Import `package.module:function`, from the current folder too."""
     module, _, name = reference.partition(":")
     if not _REFERENCE.fullmatch(reference):
-        raise InputError(f"{reference!r} names no function; expected package.module:function.")
+        raise InputError(f"{reference!r} does not name a function; expected package.module:function.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
-        raise InputError(f"{reference!r}: there is no module {error.name!r} on the path.") from error
+        raise InputError(f"{reference!r}: module {error.name!r} was not found.") from error
     except AttributeError:
         raise InputError(f"{reference!r}: the module {module!r} has no {name!r}.") from None
     except (Exception, SystemExit) as error:
@@ -116,7 +115,7 @@ def _torch_state(path: Path, consent: Consent) -> Any:
 
     if consent.module is None:
         raise InputError(
-            f"{path} holds weights without a network; name what makes it with --module "
+            f"{path} contains weights without a network; pass the function that builds it with --module "
             "package.module:function, or save the whole network with torch.export.save (.pt2)."
         )
     return torch.load_state(path, import_reference(consent.module))
@@ -125,7 +124,7 @@ def _torch_state(path: Path, consent: Consent) -> Any:
 def _unsafe(path: Path, consent: Consent) -> Any:
     if not consent.allow_pickle:
         raise InputError(
-            f"{path} is a pickle: opening it runs any code its author put in. If you trust its author, pass "
+            f"{path} is a pickle: opening it runs any code in the file. If you trust its author, pass "
             "--allow-pickle; better, save the model as .skops, .onnx or in its library's own format."
         )
     try:

@@ -29,8 +29,8 @@ READ_ROWS = 4096  # decoded at a time
 class ParquetRows:
     """The columns of some Parquet files, one after the other.
 
-    `groups` holds (file, its row group, first row, rows) in order; `copied` says that the files are a copy
-    of something else, so that their dates mean nothing.
+    `groups` holds (file, its row group, first row, rows) in order; `copied` says that the files are a copy of
+    something else, so that their dates mean nothing.
     """
 
     files: tuple[str, ...]
@@ -53,7 +53,7 @@ class ParquetRows:
         return bisect_right(self.starts, row) - 1
 
     def identity(self) -> dict[str, Any]:
-        """What tells this table from another without reading it."""
+        """Return an identification of this table without reading it."""
         known: dict[str, Any] = {"rows": self.rows, "columns": list(self.columns)}
         if not self.copied:
             known["files"] = {
@@ -71,7 +71,7 @@ def open_parquet(files: Sequence[Path], wanted: Sequence[str] | None, *, copied:
         try:
             meta = pq.read_metadata(file)
         except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"{file} is no readable Parquet file ({error}).") from error
+            raise InputError(f"{file} is not a readable Parquet file ({error}).") from error
         names = names or meta.schema.to_arrow_schema().names
         if meta.schema.to_arrow_schema().names != names:
             raise InputError(
@@ -95,7 +95,7 @@ def wanted_columns(names: Sequence[str], wanted: Sequence[str] | None) -> tuple[
     missing = [name for name in wanted if name not in names]
     if missing:
         raise InputError(
-            f"the source lacks the columns {missing}; it has {list(names)}. Rename its columns to "
+            f"the source does not have the columns {missing}; it has {list(names)}. Rename its columns to "
             f"those of the background.{suggest(missing[0], names)}"
         )
     return tuple(wanted)
@@ -157,7 +157,7 @@ def read_shard(path: Path) -> pa.Table:
         table = pq.read_table(path, memory_map=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is no readable Parquet file ({error}).") from error
+        raise InputError(f"{path} is not a readable Parquet file ({error}).") from error
     return table
 
 

@@ -18,7 +18,7 @@ def as_path(path: Any) -> Path:
     try:
         return Path(path)
     except TypeError:
-        raise InputError(f"the path {path!r} is none; expected a text or a pathlib.Path.") from None
+        raise InputError(f"{path!r} is not a path; expected a string or a pathlib.Path.") from None
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
@@ -98,7 +98,7 @@ def _in_use(path: Path) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Hold a lock on a file, which ends with the process, however it ends; `busy` if another holds it."""
+    """Hold a lock on a file until the process ends; raise `busy` if another process holds it."""
     try:
         import fcntl
     except ImportError:  # not on Windows

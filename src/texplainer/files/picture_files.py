@@ -42,7 +42,7 @@ def picture_paths(given: Sequence[str]) -> list[Path]:
         )
         if not inside:
             kinds = ", ".join(SUFFIXES[:3])
-            raise InputError(f"the folder {path} holds no images; expected files such as {kinds}.")
+            raise InputError(f"the folder {path} does not contain images; expected files such as {kinds}.")
         found += inside
     return found
 
@@ -54,7 +54,7 @@ def load_pictures(paths: Sequence[Path], shape: Shape) -> np.ndarray:
     if len(sizes) > 1:
         raise InputError(
             f"the images have different sizes, such as {sorted(sizes)[:2]} (height, width, channels), and "
-            "the model does not say which it takes. Bring them to one size first."
+            "the model does not define its input size. Resize them first."
         )
     stacked = np.stack(images).astype(np.float32) / 255
     return np.moveaxis(stacked, -1, 1) if shape.channels_first else stacked
@@ -97,5 +97,5 @@ def _load(path: Path, shape: Shape) -> np.ndarray:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path} is no image, or is damaged ({first_line(error)}).") from error
+        raise InputError(f"{path} is not an image, or is damaged ({first_line(error)}).") from error
     return pixels[..., None] if grey else pixels

@@ -1,10 +1,10 @@
 """Explanations in and out of files, without pickle.
 
-The file's suffix says its format. A table (Parquet, Arrow, CSV, JSON lines) has one line per explained
-row and columns such as `values/age`; an npz archive has one entry per array. Everything that is no
-row (names, settings, base values, the audit record) is the header, JSON: inside the file, or beside
-it as `result.csv.json` for the formats that have no place for it. Written by plain pyarrow and numpy,
-readable by them. `ResultWriter` takes an explanation in pieces; `save_explanation` is one piece.
+The file's suffix says its format. A table (Parquet, Arrow, CSV, JSON lines) has one line per explained row
+and columns such as `values/age`; an npz archive has one entry per array. Everything that is no row (names,
+settings, base values, the audit record) is the header, JSON: inside the file, or beside it as
+`result.csv.json` for the formats that have no place for it. Written by plain pyarrow and numpy, readable by
+them. `ResultWriter` takes an explanation in pieces; `save_explanation` is one piece.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ BESIDE = (".csv", ".jsonl")  # formats whose header is a file of its own
 def save_explanation(explanation: Explanation, path: Any, **facts: Any) -> None:
     """Write an Explanation to a .npz, .parquet, .arrow, .feather, .csv or .jsonl file.
 
-    `facts` go into the audit record: `model`, `data`, `background` and `configuration`, mappings of
-    plain values; `key`, the path of an Ed25519 key to sign with.
+    `facts` go into the audit record: `model`, `data`, `background` and `configuration`, mappings of plain
+    values; `key`, the path of an Ed25519 key to sign with.
     """
     with ResultWriter(path, **facts) as writer:
         writer.write(explanation)
 
 
 def load_explanation(path: Any) -> Explanation:
-    """Read what `save_explanation` wrote; a damaged or changed file, or another version, is refused."""
+    """Read a file written by `save_explanation`; damaged or modified files and other versions are
+    rejected."""
     header, arrays = read_result(path)
     changed = altered(header, {name: hashing.of_array(array) for name, array in arrays.items()})
     if changed:
         raise InputError(
-            f"{path} was changed after it was saved: {', '.join(changed)} differ from the recorded "
-            "fingerprints. Compute it again, or compare row by row with: texplainer verify."
+            f"{path} was changed after it was saved: {', '.join(changed)} differ from the recorded hashes. "
+            "Recompute it, or compare row by row with: texplainer verify."
         )
     return restore(header, arrays)
 
@@ -63,7 +64,7 @@ def read_result(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def open_result(path: Any) -> tuple[dict[str, Any], Iterator[dict[str, np.ndarray]]]:
-    """The header of a file and its arrays, some rows at a time; whatever is wrong becomes one sentence."""
+    """Yield the header of a file and its arrays, in blocks of rows; any error becomes an InputError."""
     path = existing(path)
     blocks = _told(path, result_format(path).blocks(path))
     header = next(blocks)
@@ -77,7 +78,9 @@ def _told(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path} is no saved explanation, or is damaged ({first_line(error)}).") from error
+        raise InputError(
+            f"{path} is not a saved explanation, or is damaged ({first_line(error)})."
+        ) from error
 
 
 def _whole(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
@@ -86,7 +89,9 @@ def _whole(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
     for block in blocks:
         empty = False
         if "values" not in block:
-            raise InputError(f"{path} has no array 'values', but {', '.join(block)}; it is damaged.")
+            raise InputError(
+                f"{path} does not have an array 'values', only {', '.join(block)}; it is damaged."
+            )
         yield block
     if empty:
         raise InputError(f"{path} has no rows; it is damaged.")
@@ -109,14 +114,14 @@ RECORD = ("model", "data", "background", "configuration", "values", "software", 
 def check_header(path: Path, header: Any) -> None:
     """Refuse a header of another format or version, or with entries of the wrong kind."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError(f"{path} is no saved explanation: its header names another format.")
+        raise InputError(f"{path} is not a saved explanation: its header names another format.")
     if header.get("version") != VERSION:
         record = header.get("record")
         made = record.get("software") if isinstance(record, dict) else None
         maker = made.get("texplainer", "another") if isinstance(made, dict) else "another"
         raise InputError(
-            f"{path} is of version {header.get('version')!r}, written by texplainer {maker}; this one reads "
-            f"version {VERSION} only. Compute it again, or open it with the texplainer that wrote it."
+            f"{path} is of version {header.get('version')!r}, written by texplainer {maker}; this version "
+            f"reads version {VERSION} only. Recompute it, or open it with the texplainer that wrote it."
         )
     wrong = [name for name, kind in HEADER.items() if not isinstance(header.get(name, ...), kind)]
     record = header.get("record")
@@ -195,7 +200,7 @@ def result_format(path: Path) -> ResultFormat:
     if path.suffix.lower() != ".npz" and find_spec("pyarrow") is None:
         raise InputError(
             f"{path} needs pyarrow, which is not installed. Run: pip install 'texplainer[files]', "
-            "or take a .npz file, which needs nothing."
+            "or use a .npz file."
         )
     return FORMATS[path.suffix.lower()]
 
@@ -206,7 +211,7 @@ def result_format_short(path: Any) -> bool:
 
 
 class ResultWriter:
-    """Writes an explanation that arrives in pieces; the file is there whole or not at all."""
+    """Writes an explanation that arrives in blocks; the file is written atomically."""
 
     def __init__(
         self, path: Any, *, key: Any = None, configuration: Mapping[str, Any] | None = None, **facts: Any
@@ -317,7 +322,7 @@ def _differing(facts: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, 
 
 
 def fingerprints(piece: Explanation, hashes: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """What an explanation itself knows of model, data and background."""
+    """Facts about model, data and background that an explanation contains."""
     known = {"data": hashes["data"], **piece.settings.get("fingerprints", {})}
     return {part: {"fingerprint": known[part]} if part in known else {} for part in PARTS}
 
@@ -339,7 +344,7 @@ def _check_sidecar(path: Path) -> None:
 
 
 def sidecar(path: Path) -> Path:
-    """Where the header of a format without a place for it lies."""
+    """Return the path of the separate header file, for formats without metadata."""
     return path.with_name(path.name + ".json")
 
 

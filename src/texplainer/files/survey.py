@@ -1,9 +1,9 @@
 """Tables on disk, whatever their format, read in pieces of equal size.
 
-A table is read twice. `survey` goes through it once and notes the columns, the number of rows and
-which columns hold text, so that a column's type is known from all its cells and not from the first
-thousand; `pieces` then gives frames of a fixed number of rows, whatever the file's own blocks are.
-Memory holds one piece, not the table.
+A table is read twice. `survey` goes through it once and notes the columns, the number of rows and which
+columns hold text, so that a column's type is known from all its cells and not from the first thousand;
+`pieces` then gives frames of a fixed number of rows, whatever the file's own blocks are. Memory holds one
+piece, not the table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DiskTable:
     rows
         How many there are.
     firsts
-        Column name -> the row each of its text levels is first seen in.
+        Column name -> the first row of each of its text categories.
     sha256
         Fingerprint of the file.
     dialect
@@ -57,7 +57,7 @@ class DiskTable:
 
 
 def survey(path: Any, dialect: tables.Dialect | None = None) -> DiskTable:
-    """Go through a table once and note what reading it in pieces needs."""
+    """Scan a table once, to prepare reading it in blocks."""
     path, dialect = existing(path), dialect or tables.Dialect()
     texts = tables.table_format(path).texts
     if texts:
@@ -117,7 +117,7 @@ def take_rows(table: DiskTable, columns: Sequence[str], picks: Sequence[int]) ->
 
 
 def sample_rows(table: DiskTable, columns: Sequence[str], most: int = BACKGROUND_ROWS) -> list[int]:
-    """A fixed choice of rows: evenly spaced, and the first one with every level of a text column."""
+    """A fixed choice of rows: evenly spaced, plus the first row of every category of a text column."""
     count = min(most, table.rows)
     even = {i * table.rows // count for i in range(count)}
     return sorted(even.union(*(table.firsts.get(name, ()) for name in columns)))
@@ -128,7 +128,8 @@ def columns_for(table: DiskTable, wanted: Sequence[str] | None, drop: Sequence[s
     absent = [name for name in drop if name not in table.names]
     if absent:
         raise InputError(
-            f"{table.path} has no column {absent[0]!r} to drop; it has {', '.join(table.names[:20])}."
+            f"{table.path} does not have a column {absent[0]!r} to drop; it has "
+            f"{', '.join(table.names[:20])}."
             f"{suggest(absent[0], table.names)}"
         )
     if wanted is None:
@@ -138,7 +139,7 @@ def columns_for(table: DiskTable, wanted: Sequence[str] | None, drop: Sequence[s
     missing = [name for name in wanted if name not in known]
     if missing:
         raise InputError(
-            f"{table.path} lacks the columns {', '.join(map(repr, missing[:8]))} of the model; it has "
+            f"{table.path} does not have the model's columns {', '.join(map(repr, missing[:8]))}; it has "
             f"{', '.join(table.names[:20])}. Rename or add them.{suggest(missing[0], table.names)}"
         )
     return tuple(known[name] for name in wanted)
@@ -150,8 +151,8 @@ def columns_for(table: DiskTable, wanted: Sequence[str] | None, drop: Sequence[s
 class ColumnNotes:
     """What is learnt of one column, block by block.
 
-    `levels` holds the first row of every text, until there are too many to be levels; `odd` a cell that
-    would be a number in another dialect, as long as all cells of the column would be one.
+    `levels` holds the first row of every text, until there are too many to be levels; `odd` a cell that would
+    be a number in another dialect, as long as all cells of the column would be one.
     """
 
     def __init__(self, name: str) -> None:
@@ -171,7 +172,7 @@ class ColumnNotes:
 
     @property
     def has_levels(self) -> bool:
-        """Whether its texts are few enough to be the levels of a category."""
+        """Return whether the number of distinct texts is small enough for a categorical column."""
         return self.kind == "text" and 0 < len(self.levels) <= MOST_LEVELS
 
     def _note_levels(self, column: Any, start: int) -> None:

@@ -1,8 +1,8 @@
 """Tables on disk as Arrow batches: one row of `TABLES` a format.
 
-The same readers serve `explain` to one file and to a folder of shards; a new format is one function and
-one row. Every batch is validated in full before anybody touches its cells: a damaged byte in an Arrow
-file would otherwise be an address outside the memory.
+The same readers serve `explain` to one file and to a folder of shards; a new format is one function and one
+row. Every batch is validated in full before anybody touches its cells: a damaged byte in an Arrow file would
+otherwise be an address outside the memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def table_format(path: Path) -> TableFormat:
 
 
 def read_blocks(path: Path, kinds: Kinds | None = None, dialect: Dialect | None = None) -> Iterator[Any]:
-    """Read a table as Arrow batches; whatever is wrong with it becomes one line that names the file."""
+    """Read a table as Arrow batches; any error becomes an InputError that names the file."""
     found = table_format(path)
     try:
         for block in found.blocks(path, kinds, dialect or Dialect()):
@@ -70,16 +70,14 @@ def read_blocks(path: Path, kinds: Kinds | None = None, dialect: Dialect | None 
     except InputError:
         raise
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"attribution {path} needs {error.name!r}: pip install 'texplainer[files]'."
-        ) from error
+        raise InputError(f"reading {path} needs {error.name!r}: pip install 'texplainer[files]'.") from error
     except Exception as error:
         if found.texts and open_quote(path):
             raise InputError(
-                f"{path} has a quotation mark that is never closed; close or remove it."
+                f"{path} has a quotation mark that is not closed; close or remove it."
             ) from error
         raise InputError(
-            f"{path} is no {suffix_of(path)} table, or is damaged ({first_line(error)})."
+            f"{path} is not a {suffix_of(path)} table, or is damaged ({first_line(error)})."
         ) from error
 
 

@@ -27,20 +27,20 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Verification:
-    """What a verification found.
+    """The result of a verification.
 
     Attributes
     ----------
     rows, outcomes, gaps
-        (checked rows,): row numbers, one of the three words each, the greatest difference of a value.
+        (checked rows,): row numbers; "identical", "within tolerance" or "different"; the largest difference.
     total
         How many rows the result has.
     failures
-        What makes the result another one: changed bytes, another model ...; empty if nothing does.
+        Why the result is different: changed bytes, another model ...; empty if it is not.
     notes
-        What differs without harm: library versions, float facts; and who signed.
+        Differences that do not matter: library versions, machine; and the signature.
     differing
-        Array -> how many of the checked rows it is different in.
+        Array -> the number of checked rows in which it differs.
     near
         Entries of the header that are within tolerance of the recomputed ones, not equal to them.
     """
@@ -61,7 +61,7 @@ class Verification:
 
     @property
     def outcome(self) -> str:
-        """The word for the whole result: that of its worst row or entry, or "different" after a failure."""
+        """The outcome of the whole result: that of its worst row or entry, or "different" after a failure."""
         if self.failures or self.counts[DIFFERENT]:
             return DIFFERENT
         return WITHIN if self.counts[WITHIN] or self.near else IDENTICAL
@@ -108,13 +108,13 @@ def repeat_job(
     background: str | None,
     consent: models.Consent | None,
 ) -> jobs.ExplainJob:
-    """The job a record describes, with the files at hand."""
+    """Build the job that a record describes, from the given files."""
     options = recorded["configuration"].get("options")
     configuration = dict(options) if isinstance(options, dict) else {}
     columns, marks = configuration.pop("columns", None), configuration.pop("dialect", {})
     if not isinstance(columns, list) or not isinstance(marks, dict) or set(marks) - {"separator", "decimal"}:
         raise InputError(
-            f"{result} was saved from Python and does not tell how to repeat it. Only results of "
+            f"{result} was saved from Python and does not record how to repeat it. Only results of "
             "texplainer explain can be verified."
         )
     if background is None and "name" in recorded["background"]:
@@ -142,8 +142,8 @@ def foreign(recorded: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
         then, now = recorded[part], facts[part]
         if then.get("sha256") != now["sha256"]:
             words.append(
-                f"the {part} is another one: {then.get('name', part)} had the fingerprint "
-                f"{str(then.get('sha256', 'none'))[:16]}, this has {now['sha256'][:16]}"
+                f"the {part} is different: {then.get('name', part)} had the hash "
+                f"{str(then.get('sha256', 'none'))[:16]}, this one has {now['sha256'][:16]}"
             )
         words += [
             f"the record says {then[key]!r} for the {key} of the {part}; it is {now.get(key)!r}"
@@ -208,9 +208,7 @@ class Ledger:
             elif not near_numbers(old, new, 0.0):
                 self.near.append(name)
         known = {*truth, "format", "version", "record", "layout", "sha256", "signature"}
-        return words + [
-            f"the header has an entry {name!r} that no result has" for name in header if name not in known
-        ]
+        return words + [f"the header has an unknown entry {name!r}" for name in header if name not in known]
 
     def add(self, start: int, saved: Mapping[str, np.ndarray], again: Mapping[str, np.ndarray]) -> None:
         """Compare some rows."""

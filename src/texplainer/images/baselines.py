@@ -44,7 +44,7 @@ def baselines_of(pictures: Pictures, baseline: Any) -> np.ndarray:
         return np.stack(made).astype(pixels.dtype)
     given = np.asarray(baseline.detach().cpu() if hasattr(baseline, "detach") else baseline)
     if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
-        raise InputError(f"baseline={baseline!r} holds something else than finite numbers.")
+        raise InputError(f"baseline={baseline!r} contains values that are not finite numbers.")
     _check_range(pixels, given)
     return _spread_out(pictures, given).astype(pixels.dtype)
 

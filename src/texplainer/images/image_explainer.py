@@ -41,43 +41,42 @@ class ImageExplainer:
     Parameters
     ----------
     model
-        A torch module, Keras model, JAX function or ONNX Runtime session that takes images, or any
-        function from images to outputs.
+        A torch module, Keras model, JAX function or ONNX Runtime session that takes images, or any function
+        from images to outputs.
     segments
-        "auto" and "grid" (about `n_segments` rectangles), "slic" (superpixels; needs scikit-image),
-        (rows, columns) of a grid, or maps of whole numbers: (height, width) for all images, or (rows,
-        height, width).
+        "auto" and "grid" (about `n_segments` rectangles), "slic" (superpixels; needs scikit-image), (rows,
+        columns) of a grid, or maps of whole numbers: (height, width) for all images, or (rows, height,
+        width).
     n_segments
-        About how many segments; None for 64, fewer on very small images.
+        Approximate number of segments; None for 64, fewer for very small images.
     baseline
-        What stands where a segment is absent: "blur", "mean" (the mean colour), a number, a colour, an
-        image, or one image for each.
+        What replaces an absent segment: "blur", "mean" (the mean colour), a number, a colour, an image, or
+        one image for each.
     channels
-        Where the images' channels are: "first", "last", "none" (grey images of two axes), or "auto": the
-        axis of length 1, 3 or 4.
+        Where the images' channels are: "first", "last", "none" (grey images of two axes), or "auto": the axis
+        of length 1, 3 or 4.
     value_range
-        (low, high), if given: images with other values are refused.
+        (low, high), if given: images with other values are rejected.
     output
-        What is explained: "predicted" (each image's own class), "all", an output's name or index, or
+        The explained output: "predicted" (each image's predicted class), "all", an output's name or index, or
         several in a list.
     scale
         As for `TExplainer`: "auto", "probability", "log-odds" or "raw".
     engine
-        "auto" takes exact slopes through the mask where the model's library has them, and a designed
-        experiment elsewhere.
+        "auto" uses exact gradients if the model's library has them, otherwise a designed experiment.
     smoothing
-        Width of the neighbourhood of the full image, as presence: slopes are averaged over it.
+        Bandwidth around the full image, in units of presence; slopes are averaged over it.
     attribution
-        The question: "slope" (what does the model react to, here?), "shapley" (where does the difference
-        to the baseline come from? they add up to it), "variation" (how much hangs on a segment?) or
-        "gradient".
+    "slope" (what would a small change of a segment do?), "shapley" (contributions that add up to the
+    difference to the baseline), "variation" (how much does the prediction depend on a segment?) or
+    "gradient".
     batch_rows
-        The most images given to the model at once.
+        Maximal number of images per call of the model.
 
     Notes
     -----
-    Values are those of whole segments. What an image is explained by does not depend on the images that
-    come with it.
+    Values are those of whole segments. The result of an image does not depend on the other images in the
+    batch.
     """
 
     def __init__(
@@ -153,7 +152,7 @@ class ImageExplainer:
     def explain_scenes(
         self, scenes: Sequence[SegmentedImage], attribution: str | None = None, progress: bool | None = False
     ) -> Explanation:
-        """Explain images that are cut already."""
+        """Explain images that are already segmented."""
         name = attribution or self.attribution
         began = time.perf_counter()
         parts = [self._explain(scene, name) for scene in track(scenes, "explaining images", progress)]
@@ -214,8 +213,8 @@ class ImageExplainer:
             )
         except ModelError as error:
             raise ModelError(
-                f"{error} The images reach it in the shape {(1, *scene.image.shape)}; if it wants the "
-                "channels on another axis, give it images in that order."
+                f"{error} The images reach it in the shape {(1, *scene.image.shape)}; if the model expects "
+                "the channels on another axis, pass images in that layout."
             ) from error
 
     def _record(self, whole: Explanation, scenes: Sequence[SegmentedImage]) -> dict[str, Any]:

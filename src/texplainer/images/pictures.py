@@ -51,15 +51,15 @@ class Pictures:
 
 
 def read_pictures(images: Any, channels: str, value_range: tuple[float, float] | None) -> Pictures:
-    """Check images and find out where their channels are."""
+    """Check images and find their channel axis."""
     if channels not in LAYOUTS:
         raise InputError(f"channels={channels!r} is unknown; expected one of {', '.join(LAYOUTS)}.")
     tensors = type(images).__module__.split(".")[0] == "torch"
     pixels = images.detach().cpu().numpy() if tensors else _stacked(images)
     if pixels.dtype.kind not in "fiub":
         raise InputError(
-            f"the images hold {pixels.dtype} values; expected numbers. Images of different sizes must be "
-            "brought to one size first."
+            f"the images hold {pixels.dtype} values; expected numbers. Resize images of different sizes "
+            "first."
         )
     if pixels.ndim not in (3, 4) or 0 in pixels.shape:
         raise InputError(
@@ -69,7 +69,7 @@ def read_pictures(images: Any, channels: str, value_range: tuple[float, float] |
     layout = Layout(_channels_of(pixels, channels, tensors))
     if not np.isfinite(pixels).all():
         row = int(np.flatnonzero(~np.isfinite(pixels).reshape(len(pixels), -1).all(axis=1))[0])
-        raise InputError(f"image {row} holds pixels that are no finite numbers; repair or drop it.")
+        raise InputError(f"image {row} contains values that are not finite; correct or drop it.")
     if pixels.dtype.kind in "iub":
         pixels = pixels.astype(np.float32)  # masks are fractions
     if value_range is not None:
@@ -84,7 +84,7 @@ def _stacked(images: Any) -> np.ndarray:
         shapes = sorted({np.shape(image) for image in images}, key=str)
         raise InputError(
             f"the images have the shapes {', '.join(map(str, shapes[:3]))}; expected one shape for all. "
-            "Bring them to one size first."
+            "Resize them first."
         ) from error
 
 
@@ -94,8 +94,8 @@ def _channels_of(pixels: np.ndarray, channels: str, tensors: bool) -> str:
     if pixels.ndim == 3:
         if channels in ("first", "last"):
             raise InputError(
-                f"channels={channels!r} for images of shape {shape}, which have no axis of channels; "
-                "give (rows, height, width, channels) or (rows, channels, height, width)."
+                f"channels={channels!r} for images of shape {shape}, which do not have a channel axis; pass "
+                "(rows, height, width, channels) or (rows, channels, height, width)."
             )
         return "none"
     if channels == "none":
@@ -106,7 +106,7 @@ def _channels_of(pixels: np.ndarray, channels: str, tensors: bool) -> str:
             count = shape[1] if channels == "first" else shape[3]
             raise InputError(
                 f"channels={channels!r} makes {count} channels of images of shape {shape}; expected 1, 3 or "
-                "4. The channels seem to be on the other side."
+                "4. The channels seem to be on another axis."
             )
         return channels
     if fits["first"] and fits["last"]:
@@ -114,8 +114,8 @@ def _channels_of(pixels: np.ndarray, channels: str, tensors: bool) -> str:
     if fits["first"] or fits["last"]:
         return "first" if fits["first"] else "last"
     raise InputError(
-        f"images of shape {shape} have neither first nor last 1, 3 or 4 channels; say which axis holds them "
-        "with channels='first' or channels='last'."
+        f"images of shape {shape} do not have 1, 3 or 4 channels on the first or last axis; pass "
+        "channels='first' or channels='last'."
     )
 
 
@@ -125,6 +125,6 @@ def _check_range(pixels: np.ndarray, value_range: tuple[float, float]) -> None:
     if least < low or most > high:
         hint = " Divide them by 255." if most > 1 >= high and most <= 255 and least >= 0 else ""
         raise InputError(
-            f"the images hold values from {least:g} to {most:g}; expected {low:g} to {high:g}, as "
-            f"value_range says. Scale them as the model was trained.{hint}"
+            f"the images hold values from {least:g} to {most:g}; expected {low:g} to {high:g}, as given by "
+            f"value_range. Scale them as in training.{hint}"
         )

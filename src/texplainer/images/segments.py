@@ -67,7 +67,7 @@ def segment(pictures: Pictures, segments: Any, count: int | None) -> list[Segmen
     seen = [pictures.layout.seen(image) for image in pictures.pixels]
     shape = seen[0].shape[:2]
     if count is not None and (not isinstance(count, (int, np.integer)) or count < 2):
-        raise InputError(f"n_segments={count!r} is no number of segments; expected at least 2.")
+        raise InputError(f"n_segments={count!r} is invalid; expected at least 2 segments.")
     if isinstance(segments, str):
         if segments not in WAYS:
             raise InputError(
@@ -87,8 +87,8 @@ def _asked_cells(shape: tuple[int, ...], asked: tuple[Any, Any]) -> np.ndarray:
     for given, most in zip(asked, shape, strict=True):
         if not isinstance(given, (int, np.integer)) or not 1 <= given <= most:
             raise InputError(
-                f"segments={asked!r} is no grid for images of {shape[0]} x {shape[1]} pixels; expected "
-                "whole numbers of rows and columns, at most one a pixel."
+                f"segments={asked!r} is not a grid for images of {shape[0]} x {shape[1]} pixels; expected "
+                "whole numbers of rows and columns, at most one per pixel."
             )
     return cells(shape[0], shape[1], int(asked[0]), int(asked[1]))
 
@@ -109,7 +109,6 @@ def _numbered(labels: np.ndarray) -> Segments:
     known, numbers = np.unique(labels, return_inverse=True)
     if len(known) < 2:
         raise InputError(
-            "an image has one segment only, so there is nothing to tell apart; expected at least 2. "
-            "Ask for more with n_segments, or give a finer map."
+            "an image has only one segment; expected at least 2. Increase n_segments, or pass a finer map."
         )
     return Segments(numbers.reshape(labels.shape), tuple(f"segment {label}" for label in known.tolist()))

@@ -14,7 +14,7 @@ def slic_labels(seen: np.ndarray, count: int) -> np.ndarray:
     except ModuleNotFoundError as error:
         raise InputError(
             "segments='slic' needs scikit-image, which is not installed. Install it with: "
-            "pip install 'texplainer[images]', or take segments='grid'."
+            "pip install 'texplainer[images]', or use segments='grid'."
         ) from error
     low, high = float(seen.min()), float(seen.max())
     image = (seen - low) / (high - low) if high > low else np.zeros_like(seen)

@@ -31,7 +31,7 @@ def second_order(
     refused: Sequence[int],
     progress: bool | None,
 ) -> Interactions:
-    """The interactions of all rows; those that are refused stay NaN."""
+    """Compute the interactions of all rows; those of rejected rows are NaN."""
     outputs = len(predictor.outputs)
     shape = (len(rows), rows.shape[1], rows.shape[1], outputs)
     values, error = np.full(shape, np.nan), np.full(shape, np.nan)

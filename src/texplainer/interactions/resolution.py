@@ -3,8 +3,8 @@
 In the full factorial of k signs all products of columns are orthogonal. More columns are had from fewer runs
 if any four of them are independent: then no product of two equals one of one or two others. Such columns are
 those of a code that corrects two errors (Bose, Ray-Chaudhuri and Hocquenghem): with a a primitive element of
-GF(2^m), the 2m bits of (a^i, a^3i) for i < 2^m - 1. So 7 features take 64 runs, 31 take 1,024, 255
-take 65,536: about two runs a pair.
+GF(2^m), the 2m bits of (a^i, a^3i) for i < 2^m - 1. So 7 features take 64 runs, 31 take 1,024, 255 take
+65,536: about two runs a pair.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _degree(features: int) -> int:
     fitting = [m for m in PRIMITIVE if 2**m - 1 >= features]
     if not fitting:
         raise InputError(
-            f"the model has {features} features; interactions of a black box are read off at most "
+            f"the model has {features} features; interactions of a black box are estimated for at most "
             f"{2 ** max(PRIMITIVE) - 1}. Use an engine with exact slopes, or group the features."
         )
     return fitting[0]

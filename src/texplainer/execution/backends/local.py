@@ -24,7 +24,7 @@ from texplainer.support.parent_watch import end_with
 
 
 def serial(order: Dispatch, shards: Iterable[Shard]) -> Records:
-    """One shard after the other, here."""
+    """Explain shards one after the other in this process."""
     stream = RowStream(order.job.source)
     for shard in shards:
         yield explain_shard(order.job, stream, shard)
@@ -33,8 +33,8 @@ def serial(order: Dispatch, shards: Iterable[Shard]) -> Records:
 def processes(order: Dispatch, shards: Iterable[Shard]) -> Records:
     """Worker processes of this machine.
 
-    A worker that dies (killed, out of memory) takes its pool with it; the shards that were in flight are
-    then tried one at a time, so that only one that kills its worker again is given up.
+    If a worker dies (killed, out of memory), its pool ends. Unfinished shards are then tried one at a time;
+    only a shard that kills its worker again fails.
     """
     queue = iter(shards)
     while True:
@@ -97,7 +97,7 @@ class _Pool:
 
 
 def keep_in_worker(parcel: PickledJob, parent: int) -> None:
-    """Keep the pickled job at a new worker, which ends when its driver is gone, however that ended."""
+    """Store the pickled job in a new worker, which exits when its parent ends."""
     keep_parcel(parcel)
     end_with(parent)
 

@@ -1,8 +1,8 @@
 """The table of backends: a file and a line each.
 
 A backend carries shards to workers and their records back, in whatever order they finish: one function
-``Dispatch` shards) -> records`, found by the word or the object the user gave as `on`. Every backend gives the
-pickled job once to each worker and keeps only a few shards in flight.
+``Dispatch` shards) -> records`, found by the word or the object the user gave as `on`. Every backend gives
+the pickled job once to each worker and keeps only a few shards in flight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from texplainer.execution.worker import PickledJob, ShardJob, ShardRecord
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A job to be carried out somewhere."""
+    """A job for a backend."""
 
     on: Any
     job: ShardJob
@@ -33,9 +33,9 @@ Map = Callable[[Dispatch, Iterable[Shard]], Records]
 
 @dataclass(frozen=True)
 class Backend:
-    """Where shards can be explained.
+    """A backend that explains shards.
 
-    `count` gives the number of workers there (the user's wish or None in); `ships` is False where the
+    `count` returns the number of workers (given the requested number or None); `ships` is False if the
     explainer stays in this process.
     """
 
@@ -55,7 +55,7 @@ BACKENDS: dict[tuple[str, ...], tuple[str, str]] = {
 
 
 def find_backend(on: Any) -> Backend:
-    """Look up the backend of a word, an address or a client object."""
+    """Return the backend of a name, an address or a client object."""
     key = on.split(":")[0].split("[")[0] if isinstance(on, str) else type(on).__module__.split(".")[0]
     place, extra = next((entry for words, entry in BACKENDS.items() if key in words), ("", ""))
     if not place:

@@ -45,7 +45,7 @@ class NpyStream:
         read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}[major]
         shape, fortran, self.dtype = read(file)
         if fortran or self.dtype.hasobject or not shape:
-            raise ValueError("it holds an array of another make")
+            raise ValueError("it contains an array of an unexpected format")
         self.file, self.rows, self.shape = file, shape[0], shape[1:]
 
     def next_rows(self, most: int) -> np.ndarray:

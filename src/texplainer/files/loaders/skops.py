@@ -1,10 +1,10 @@
 """Models saved by skops: only types from a list are ever built.
 
-skops writes a model as a zip of JSON and arrays and names every type in it, so that nothing has to
-be executed to learn what would be. It trusts scikit-learn's public estimators by itself; `ALLOWED`
-adds the inner parts of fitted ones, and XGBoost's and LightGBM's models. Any other type is listed and
-refused. Trees are followed by compiled code that checks no index, so that a forged one could read
-outside its memory: `check_trees` looks at every index first.
+skops writes a model as a zip of JSON and arrays and names every type in it, so that nothing has to be
+executed to learn what would be. It trusts scikit-learn's public estimators by itself; `ALLOWED` adds the
+inner parts of fitted ones, and XGBoost's and LightGBM's models. Any other type is listed and refused. Trees
+are followed by compiled code that checks no index, so that a forged one could read outside its memory:
+`check_trees` looks at every index first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
     try:
         types = set(skops.io.get_untrusted_types(file=path))
     except Exception as error:
-        raise InputError(f"{path} is no skops file, or is damaged ({error}).") from error
+        raise InputError(f"{path} is not a skops file, or is damaged ({error}).") from error
     unknown = sorted(types - ALLOWED - set(trust))
     if unknown:
         raise InputError(
@@ -91,7 +91,9 @@ def check_trees(path: Path, model: Any) -> None:
             left, right, feature = nodes["left"], nodes["right"], nodes["feature_idx"]
             bitsets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
             if np.any(bitsets >= len(tree.raw_left_cat_bitsets)):
-                raise InputError(f"{path} holds a tree that points at categories it has not. It is damaged.")
+                raise InputError(
+                    f"{path} contains a tree with a reference to categories that do not exist. It is damaged."
+                )
         else:
             left, right, feature = tree.children_left, tree.children_right, tree.feature
             inner = left != -1
@@ -100,7 +102,9 @@ def check_trees(path: Path, model: Any) -> None:
         ends = [(child[at].astype(np.int64) > at) & (child[at] < len(left)) for child in (left, right)]
         known = (feature[at] >= 0) & (feature[at] < (np.inf if width is None else width))
         if not (len(left) and all(end.all() for end in ends) and known.all()):
-            raise InputError(f"{path} holds a tree that points outside itself. It is damaged or forged.")
+            raise InputError(
+                f"{path} contains a tree with a reference outside the tree. It is damaged or forged."
+            )
 
 
 def _trees(part: Any, width: int | None, seen: set[int]) -> Iterator[tuple[Any, int | None]]:

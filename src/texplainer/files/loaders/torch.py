@@ -1,9 +1,9 @@
 """torch models without code from the file: an exported program, or weights for a module of the user's.
 
-`torch.export` archives can hold pickles (weights, constants, example inputs) and compiled libraries,
-and their loader would run them. Here the archive's entries are checked against a list, torch is told
-to read weights only, and the texts of the program that torch evaluates or executes (shape
-expressions, guards, names, operators) may hold only the words torch itself writes.
+`torch.export` archives can hold pickles (weights, constants, example inputs) and compiled libraries, and
+their loader would run them. Here the archive's entries are checked against a list, torch is told to read
+weights only, and the texts of the program that torch evaluates or executes (shape expressions, guards, names,
+operators) may hold only the words torch itself writes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def load_program(path: Path) -> Any:
             program = torch.export.load(path).module()
     except Exception as error:
         raise InputError(
-            f"{path} is no exported program of this torch, or is damaged ({first_line(error)})."
+            f"{path} is not an exported program of this torch version, or is damaged ({first_line(error)})."
         ) from error
     return _frozen(torch, program)
 
@@ -108,7 +108,9 @@ def _check_program(path: Path) -> None:
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is no exported program, or is damaged ({first_line(error)}).") from error
+        raise InputError(
+            f"{path} is not an exported program, or is damaged ({first_line(error)})."
+        ) from error
 
 
 def _check_json(path: Path, node: Any, key: str = "") -> None:

@@ -16,16 +16,18 @@ from texplainer.errors import InputError
 
 
 def check_xgboost(path: Path | str, model: Any) -> None:
-    """Refuse a loaded Booster with a tree that is none."""
+    """Reject a loaded Booster with an invalid tree."""
     boosting = json.loads(bytes(model.save_raw("json")))["learner"]["gradient_booster"]
     for tree in boosting.get("gbtree", boosting).get("model", {}).get("trees", ()):
         pointers = [*tree["left_children"], *tree["right_children"]]
         if not _ends(pointers, (-1,), len(tree["left_children"])):
-            raise InputError(f"{path} holds a tree that points outside itself or in a circle; it is damaged.")
+            raise InputError(
+                f"{path} contains a tree with a reference outside the tree or a cycle; it is damaged."
+            )
 
 
 def check_lightgbm(path: Path | str, text: bytes) -> None:
-    """Refuse a model's text with a tree that is none, before its library walks it."""
+    """Reject a model file with an invalid tree, before its library evaluates it."""
     for tree in text.split(b"\nTree=")[1:]:
         leaves, left, right = (
             _numbers(tree, name) for name in (b"num_leaves", b"left_child", b"right_child")
@@ -38,7 +40,9 @@ def check_lightgbm(path: Path | str, text: bytes) -> None:
             or not whole
             or not _ends([*(left or ()), *(right or ())], range(-nodes - 1, 0), nodes)
         ):
-            raise InputError(f"{path} holds a tree that points outside itself or in a circle; it is damaged.")
+            raise InputError(
+                f"{path} contains a tree with a reference outside the tree or a cycle; it is damaged."
+            )
 
 
 def check_boosters(path: Path | str, model: Any) -> None:

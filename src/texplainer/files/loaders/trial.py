@@ -38,11 +38,10 @@ TOO_MUCH = 77  # the exit code of a child that ran out of its memory
 
 
 def try_in_child(path: Path, library: str, trial: Callable[..., object], *given: str) -> None:
-    """Load a model in another process; refuse a file that crashes its library or is too much for it.
+    """Load a model in another process; reject a file that crashes its library or exceeds the limits.
 
-    `trial(*given, path)`, a function of a module, loads it there and asks it once.
-
-    What the library refuses by itself is left to it: the second time it says so here.
+    `trial(*given, path)`, a function of a module, loads it there and predicts once. An error of the library
+    itself is raised by the second load, in this process.
     """
     limit = FREE_BYTES + TIMES_SIZE * path.stat().st_size
     code = _forked(path, trial, given, limit) if _may_fork() else None

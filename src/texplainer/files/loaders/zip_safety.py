@@ -1,8 +1,8 @@
 """Zip archives from strangers: checked before a single entry is opened.
 
-npz, skops and torch files are zip archives. An archive can name files outside its folder, hold one
-name twice (so that two readers see two contents), share its bytes between entries or unpack to a
-thousand times its size. All this is told by its directory, which `check_archive` reads.
+npz, skops and torch files are zip archives. An archive can name files outside its folder, hold one name twice
+(so that two readers see two contents), share its bytes between entries or unpack to a thousand times its
+size. All this is told by its directory, which `check_archive` reads.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MOST_ENTRIES = 100_000
 
 
 def check_archive(path: Path) -> None:
-    """Refuse an archive that is damaged or could do harm when it is unpacked."""
+    """Reject an archive that is damaged or unsafe to unpack."""
     size = path.stat().st_size
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise InputError(f"{path} is no zip archive, or is damaged ({error}).") from error
+        raise InputError(f"{path} is not a zip archive, or is damaged ({error}).") from error
     if len(entries) > MOST_ENTRIES:
         raise InputError(f"{path} holds {len(entries)} entries; expected at most {MOST_ENTRIES}.")
     names = [entry.filename for entry in entries]
