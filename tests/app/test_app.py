@@ -98,7 +98,7 @@ def test_categories_move_the_surrogate_by_their_effect():
     assert answer["surrogate"] == pytest.approx(answer["predictions"])  # one swap alone is known exactly
     assert answer["predictions"] != row["predictions"]
     wrong = send(made, "/api/explain", {"cells": {**row["cells"], "colour": "green"}})
-    assert wrong.status_code == 422 and "'green' is no level of 'colour'" in wrong.json()["message"]
+    assert wrong.status_code == 422 and "'green' is not a category of 'colour'" in wrong.json()["message"]
 
 
 def test_other_explainers_and_stability(bench):
@@ -122,12 +122,12 @@ def test_the_overview_is_a_report_of_the_rows(bench):
 @pytest.mark.parametrize(
     ("question", "content", "words"),
     [
-        ("row", {"row": 99}, "row 99 is not there; expected a number from 0 to 19"),
+        ("row", {"row": 99}, "row 99 does not exist; expected a number from 0 to 19"),
         ("row", {"row": "x"}, "row 'x' is not there"),
         ("explain", {"cells": {"age": "old", "income": 1, "<script>": 1}}, "'old' in 'age' is not a number"),
         ("explain", {"cells": {"age": "1e999", "income": 1, "<script>": 1}}, "not a number"),
-        ("explain", {"cells": {"age": 1}}, "the cell 'income' is missing"),
-        ("explain", {"cells": [1, 2, 3]}, "no cells"),
+        ("explain", {"cells": {"age": 1}}, "the value of 'income' is missing"),
+        ("explain", {"cells": [1, 2, 3]}, "does not contain values"),
         ("compare", {"cells": {}, "explainer": "nobody"}, "explainer 'nobody' is unknown; there are: other"),
         ("stability", {"cells": dict.fromkeys(NAMES, 0), "share": 7}, "expected more than 0"),
     ],
@@ -155,7 +155,7 @@ def test_broken_questions_are_refused_with_a_word(bench):
             )
 
     for body, kind, words in (
-        (b"{", "application/json", "no JSON"),
+        (b"{", "application/json", "not JSON"),
         (b"[]", "application/json", "expected an object"),
         (b"{}", "text/plain", "expected content-type application/json"),
         (b" " * 1_100_000, "application/json", "larger than"),
@@ -172,8 +172,8 @@ def test_broken_questions_are_refused_with_a_word(bench):
         ({"x-token": TOKEN, "origin": "http://evil.example"}, "http://127.0.0.1:5000", "another page"),
         ({"x-token": TOKEN, "origin": "null"}, "http://127.0.0.1:5000", "another page"),
         ({"x-token": TOKEN, "origin": "http://127.0.0.1:81"}, "http://127.0.0.1:5000", "another page"),
-        ({"x-token": TOKEN}, "http://evil.example", "to the machine itself only"),
-        ({"x-token": TOKEN}, "http://127.0.0.1.evil.example", "to the machine itself only"),
+        ({"x-token": TOKEN}, "http://evil.example", "on this machine only"),
+        ({"x-token": TOKEN}, "http://127.0.0.1.evil.example", "on this machine only"),
     ],
 )
 def test_the_guard_refuses(bench, headers, address, words):

@@ -61,12 +61,12 @@ def test_images_in_a_result_and_pictures_out(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("empty", "-o", "out"), 3, "holds no images"),
-        (("album", "-o", "out"), 3, "is no image, or is damaged"),
+        (("empty", "-o", "out"), 3, "does not contain images"),
+        (("album", "-o", "out"), 3, "is not an image, or is damaged"),
         (("missing.png", "-o", "out"), 3, "there is no file"),
         (("a.png",), 2, "-o FOLDER/"),
         (("a.png", "-o", "out", "--background", "b.csv"), 2, "--background is for tables"),
-        (("a.csv", "b.csv", "-o", "out.npz"), 2, "several must be images"),
+        (("a.csv", "b.csv", "-o", "out.npz"), 2, "or several images"),
     ],
 )
 def test_what_cannot_be_explained_is_refused_with_a_sentence(folder, monkeypatch, capsys, words, code, said):

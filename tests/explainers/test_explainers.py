@@ -185,7 +185,7 @@ def test_deeplift_refuses_functional_activations():
         def forward(self, rows):
             return self.two(torch.relu(self.one(rows)))
 
-    with pytest.raises(Unsupported, match="no activation"):
+    with pytest.raises(Unsupported, match="does not register activations"):
         explainers.deeplift(Functional(), X[:20])
     assert explainers.gradient(Functional(), X[:20])(X[:2]).values.shape == (2, 4)
 

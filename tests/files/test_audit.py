@@ -239,5 +239,5 @@ def test_a_key_of_another_kind_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ed25519"):
         audit.sign("x", tmp_path / "k.pem")
     (tmp_path / "k.pem").write_text("no key")
-    with pytest.raises(InputError, match="no private key"):
+    with pytest.raises(InputError, match="not a private key"):
         audit.sign("x", tmp_path / "k.pem")

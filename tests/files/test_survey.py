@@ -102,7 +102,7 @@ def test_columns_are_the_models_or_all_but_the_dropped(folder: Path) -> None:
     assert survey.columns_for(found, None, ["kind", "yes"]) == ("x", "count", "late", "gap")
     with pytest.raises(InputError, match="lacks the columns 'z'"):
         survey.columns_for(found, ["x", "z"])
-    with pytest.raises(InputError, match="no column 'z' to drop"):
+    with pytest.raises(InputError, match="does not have a column 'z' to drop"):
         survey.columns_for(found, None, ["z"])
 
 

@@ -103,9 +103,9 @@ def test_a_new_format_is_one_row(folder: Path, tmp_path: Path, monkeypatch: pyte
         ("a|b\n1|2\n2|3\n", r"--separator '\|'"),
         ("a\tb\n1\t2\n2\t3\n", "--separator 'tab'"),
         ('a,b\n"1,5",2\n"2,5",3\n', "'1,5'; its numbers have decimal commas; pass --decimal ,"),
-        ("a,b\n1 000,2\n20,3\n", "'1 000'; its numbers have marks between the thousands"),
-        ('a,b\n"1,000,000",2\n20,3\n', "marks between the thousands"),
-        ('a,b\n1,"x\n2,y\n3,z\n', "a quotation mark is never closed"),
+        ("a,b\n1 000,2\n20,3\n", "'1 000'; its numbers have thousands separators"),
+        ('a,b\n"1,000,000",2\n20,3\n', "thousands separators"),
+        ('a,b\n1,"x\n2,y\n3,z\n', "a quotation mark is not closed"),
         ('a,b\n1,"x\n' + "2,y\n" * 5000, "a quotation mark"),
     ],
 )

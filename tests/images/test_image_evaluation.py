@@ -161,5 +161,5 @@ def test_arguments_of_tables_are_refused(options, words):
 def test_several_outputs_are_refused():
     with pytest.raises(InputError, match="output='predicted' or an index"):
         tx.evaluate({"slope": of_scenes(output="all")}, IMAGES)
-    with pytest.raises(InputError, match="unknown other explainer 'limes'"):
+    with pytest.raises(InputError, match="unknown explainer 'limes'"):
         image_suite(of_scenes(), ["limes"])

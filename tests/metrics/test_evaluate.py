@@ -100,7 +100,7 @@ def test_the_table_makes_plain_what_controls_are_worth(everything):
     for style in ("plain", "markdown"):
         text = found.table(style=style)
         assert text.index("T-Explainer") < text.index("constant")
-        assert "worth nothing" in text and "read stability only beside faithfulness" in text
+        assert "worth nothing" in text and "read stability together with faithfulness" in text
         assert "skipped" in text
     assert "**" in found.table(style="markdown") and "*" in found.table(["ris", "pgi"])
     assert found.summary()[found.index("constant"), found.columns_of("ris/max")[0]] == 0.0
@@ -255,7 +255,7 @@ def test_save_and_load(everything, tmp_path):
     assert again.columns == found.columns and again.notes == found.notes and again.settings == found.settings
     assert again.table() == found.table()
     (tmp_path / "other.npz").write_bytes(b"no archive")
-    with pytest.raises(InputError, match="no saved Evaluation"):
+    with pytest.raises(InputError, match="not a saved Evaluation"):
         tx.Evaluation.load(tmp_path / "other.npz")
 
 

@@ -138,7 +138,7 @@ def test_background_stability_of_a_linear_model():
     noise = found.per_row("background/noise")["shapley"]
     assert (noise > 0).any() and (noise < 1e-9).all()
     assert (found.per_row("seed")["shapley"] == 0).all()
-    assert "cannot be built again" in found.notes["slopes: Background"]
+    assert "cannot be rebuilt" in found.notes["slopes: Background"]
     assert (found.per_row("background/sample")["constant"] == 0).all()
     assert np.isnan(found.per_row("background/sample")["zero"]).all()
 

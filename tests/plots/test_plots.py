@@ -60,7 +60,7 @@ def test_waterfall_shows_what_the_sum_leaves_over():
     explanation = made()[0]
     explanation.arrays["predictions"][:] += 0.5
     ax = plots.waterfall(explanation)
-    assert labels(ax)[-1] == "left over by the sum"
+    assert labels(ax)[-1] == "remaining difference"
     assert widths(ax)[-1] == pytest.approx(0.5)
     assert matplotlib.colors.same_color(ax.patches[-1].get_facecolor(), style.GREY)
 
@@ -72,7 +72,7 @@ def test_stacks_draw_shares_whatever_the_reading_and_say_so(draw, attribution):
     ax = draw(explanation)
     words = " ".join(text.get_text() for text in ax.texts)
     assert f"f(x) = {style.amount(float(explanation.predictions), False)}" in words
-    assert ax.get_title(loc="left") == "shares of this row"
+    assert ax.get_title(loc="left") == "Shapley values of this row"
     with pytest.raises(InputError, match=r"no explainer to ask for 'shapley'.*attribution='shapley'"):
         draw(loaded(explanation))
 
@@ -170,11 +170,11 @@ def test_values_that_do_not_add_up_are_not_summed():
     ):
         ax = draw(subject)
         assert len(labels(ax)) == 10 and not any("the other" in label for label in labels(ax))
-        assert "20 smaller features left out" in " ".join(ax.get_title(loc="left").split())
+        assert "20 smaller features omitted" in " ".join(ax.get_title(loc="left").split())
     assert len(labels(plots.heatmap(explanation))) == 10
     for subject in (made(features=30, outputs=("a", "b")), made(features=30).cohorts("age")):
         words = plots.bar(subject).get_title(loc="left")
-        assert "20 smaller features left out" in " ".join(words.split())
+        assert "20 smaller features omitted" in " ".join(words.split())
 
 
 def test_force_arrows_are_as_long_as_the_values():
@@ -304,7 +304,7 @@ def test_bars_of_cohorts_stand_side_by_side():
         np.testing.assert_allclose(sorted(drawn.values()), np.sort(np.abs(one.values).mean(axis=0)))
     with pytest.raises(InputError, match="nothing to draw"):
         plots.bar({})
-    with pytest.raises(InputError, match="40 cohorts cannot be told apart"):
+    with pytest.raises(InputError, match="40 cohorts are too many for distinct colours"):
         plots.bar(explanation.cohorts(np.arange(40)))
 
 
@@ -335,13 +335,13 @@ def test_category_effects_of_one_row_and_of_many():
     levels = [label.split(" (")[0] for label in labels(ax)]
     effect = dict(zip(levels, widths(ax), strict=True))
     own = explanation.data[0, 1]
-    assert effect[own] == 0 and any(text.get_text() == "its own level" for text in ax.texts)
+    assert effect[own] == 0 and any(text.get_text() == "its own category" for text in ax.texts)
     assert effect["green"] - effect["red"] == 1
     ax = plots.category_effects(explanation, "colour")
     medians = np.asarray(ax.collections[-1].get_offsets())[:, 0]
     codes = explanation.values[:, 1] + 1
     np.testing.assert_allclose(np.sort(medians), np.sort([np.median(level - codes) for level in range(3)]))
-    with pytest.raises(InputError, match=r"feature='size' has no category effects.*colour"):
+    with pytest.raises(InputError, match=r"feature='size' does not have category effects.*colour"):
         plots.category_effects(explanation, "size")
 
 

@@ -89,7 +89,7 @@ def test_it_is_evaluated_in_its_own_unit(explanation):
 
 def test_it_is_drawn_with_its_words_and_stacked_as_shares(explanation):
     assert tx.plots.bar(explanation[0]).get_xlabel().startswith("ten times the change of")
-    assert tx.plots.waterfall(explanation[0]).get_title(loc="left") == "shares of this row"
+    assert tx.plots.waterfall(explanation[0]).get_title(loc="left") == "Shapley values of this row"
 
 
 def test_it_is_reported(explanation, tmp_path):

@@ -75,7 +75,7 @@ def test_a_plot_of_something_else_says_what_it_draws(name, subject):
     pytest.importorskip("matplotlib")
     draw = getattr(tx.plots, name)
     further = ["x0"] if name in ("dependence", "scatter", "category_effects") else []
-    with pytest.raises(InputError, match=rf"^plots.{name} was given .*; expected .*\. \w+"):
+    with pytest.raises(InputError, match=rf"^plots.{name} got .*; expected .*\. \w+"):
         draw(subject, *further)
 
 

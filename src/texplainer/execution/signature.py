@@ -33,8 +33,7 @@ def sign_folder(folder: Path, key: Any) -> None:
 def check_folder(
     folder: Path, header: Mapping[str, Any], records: Iterable[ShardRecord], key: Any = None
 ) -> tuple[bool, str]:
-    """Return whether a folder's signature is valid, with a message; `key` is the expected public key's
-    path."""
+    """Return whether a folder's signature is valid, with a message; `key` is the public key's path."""
     content = {"sha256": _content(header, records)}
     if not (folder / FILE).exists():
         return audit.check_signature(content, key)

@@ -113,8 +113,7 @@ def sign(text: str, key: Path) -> dict[str, str]:
 
 
 def check_signature(header: Mapping[str, Any], key: Any = None) -> tuple[bool, str]:
-    """Return whether a header's signature is valid, with a message; `key` is the path of a public key
-    (PEM)."""
+    """Return whether a header's signature is valid, with a message; `key` is the public key's path."""
     found = header.get("signature")
     if found is None:
         return key is None, "not signed"

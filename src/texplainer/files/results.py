@@ -44,8 +44,7 @@ def save_explanation(explanation: Explanation, path: Any, **facts: Any) -> None:
 
 
 def load_explanation(path: Any) -> Explanation:
-    """Read a file written by `save_explanation`; damaged or modified files and other versions are
-    rejected."""
+    """Read a file of `save_explanation`; damaged or modified files and other versions are rejected."""
     header, arrays = read_result(path)
     changed = altered(header, {name: hashing.of_array(array) for name, array in arrays.items()})
     if changed:
