@@ -176,7 +176,7 @@ def dependence():
 
 
 def interactions():
-    """How much what one feature does hangs on another: mean sizes over rows, the strongest pairs beside."""
+    """How strongly pairs of features interact: mean absolute values over rows, and the strongest pairs."""
     model, data = network()
     explainer = tx.TExplainer(model, data.X_train, feature_names=data.feature_names)
     return plots.interactions(explainer.interactions(data.X_test[:50]))

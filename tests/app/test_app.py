@@ -123,7 +123,7 @@ def test_the_overview_is_a_report_of_the_rows(bench):
     ("question", "content", "words"),
     [
         ("row", {"row": 99}, "row 99 does not exist; expected a number from 0 to 19"),
-        ("row", {"row": "x"}, "row 'x' is not there"),
+        ("row", {"row": "x"}, "row 'x' does not exist"),
         ("explain", {"cells": {"age": "old", "income": 1, "<script>": 1}}, "'old' in 'age' is not a number"),
         ("explain", {"cells": {"age": "1e999", "income": 1, "<script>": 1}}, "not a number"),
         ("explain", {"cells": {"age": 1}}, "the value of 'income' is missing"),

@@ -136,7 +136,7 @@ class Workbench:
             if name not in self._built:
                 self._built[name] = self.explainer if name == MAIN else self.others[name]()
             with warnings.catch_warnings(), _threads(len(rows)):
-                warnings.simplefilter("ignore")  # an undefined row says so in its stability
+                warnings.simplefilter("ignore")  # undefined rows are marked in their stability
                 return self._built[name](self.explainer.schema.write(rows))
 
     def _pair(self, rows: Array) -> list[Explanation]:

@@ -1,4 +1,4 @@
-"""Two explanations of the same rows, array by array: the same bits, near enough, or different.
+"""Two explanations of the same rows, array by array: identical, within tolerance, or different.
 
 How near is near enough is decided by the one who compares: tolerances are a share of the *recomputed*
 numbers, plus the *recomputed* error bounds of the values. Nothing is taken from the file under test.

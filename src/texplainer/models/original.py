@@ -43,7 +43,8 @@ def check_original(predictor: Predictor, table: Any, rows: Array) -> None:
     row, output = np.unravel_index(np.argmax(_gap(expected, found)), found.shape)
     raise InputError(
         f"the model answers {expected[row, output]:.6g} to row {which[row]} of your table and "
-        f"{found[row, output]:.6g} to the same row as it is explained{_culprit(predictor, original, rows[which])}"
+        f"{found[row, output]:.6g} to the same row as it is "
+        f"explained{_culprit(predictor, original, rows[which])}"
     )
 
 
@@ -66,7 +67,7 @@ def _sample(schema: Schema, rows: Array) -> np.ndarray:
 def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
     """Rows of the user's table, in the background's order of columns and the kind of table the model gets.
 
-    None where the user's object is no frame or array.
+    None if the user's object is not a frame or an array.
     """
     schema = predictor.schema.inner or predictor.schema
     kind = type(table).__module__.split(".")[0]

@@ -1,4 +1,4 @@
-"""Which second feature an attribution of the first hangs on most, as far as the rows at hand show it.
+"""Find the second feature that interacts most with the attribution of the first, from the given rows.
 
 Within slices of rows that are alike in the first feature, the values would be alike too if nothing else
 mattered. The feature that explains most of what is left, beyond what chance would, is the one to colour by.

@@ -1,7 +1,7 @@
 """What a plot shows of an Explanation: the row, the output, the greatest features, the doubts.
 
-Plots draw plain arrays; this file takes them out of the Explanation and refuses, with a word, what cannot be
-drawn.
+Plots draw plain arrays; this file takes them out of the Explanation and rejects, with an error, what cannot
+be drawn.
 """
 
 from __future__ import annotations

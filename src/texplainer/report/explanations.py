@@ -3,7 +3,7 @@
 Attributions stand side by side, each under its question. All words, units and signs of an attribution come
 from the table of attributions; the page's script knows none of them. Arrays travel as base64 of float32:
 seven digits, a third of the size of text. When a page would grow beyond its budget, rows are thinned evenly
-and the page says so; the bars of the attribution given are of all rows.
+and the page reports it; the bars of the attribution given are of all rows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def with_sibling(explanation: Explanation) -> list[Explanation]:
     if explanation.live is None:
         return [explanation]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an undefined row says so in its stability
+        warnings.simplefilter("ignore")  # undefined rows are marked in their stability
         other = explanation.with_attribution(table.shown_beside(explanation.attribution))
     return sorted([explanation, other], key=lambda one: table.adds_up(one.attribution))
 

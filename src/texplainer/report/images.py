@@ -1,7 +1,7 @@
 """An Explanation of images as the plain content of a page: every image with its segments coloured.
 
-Pictures are drawn by `plots.image`, one an attribution, and travel as PNG. When there are more images than a small
-page can hold they are thinned evenly, and the page says so.
+Pictures are drawn by `plots.image`, one an attribution, and travel as PNG. When there are more images than a
+small page can hold they are thinned evenly, and the page reports it.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _fresh(path: Path, trial: Callable[..., object], given: tuple[str, ...], lim
 def _trial(
     path: str | Path, trial: Callable[..., object], given: tuple[str, ...], parent: int, limit: int
 ) -> None:
-    """In the child: load, ask once, and leave with a word of one number."""
+    """In the child process: load, predict once, and exit with a code."""
     end_with(parent if os.name == "posix" else os.getppid())  # elsewhere a launcher may stand between
     faulthandler.disable()  # a crash is an answer here, not news
     nowhere = os.open(os.devnull, os.O_WRONLY)

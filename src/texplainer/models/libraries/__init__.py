@@ -99,7 +99,7 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     model = unwrapped(model)[0]
     try:
         found = library_of(model).feature_names(model)
-    except Exception:  # it is not fitted, and says so when it is asked to predict
+    except Exception:  # it is not fitted; predict will raise an error
         return None
     if found is None or not len(found):
         return None

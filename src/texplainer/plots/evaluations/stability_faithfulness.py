@@ -1,4 +1,4 @@
-"""Stability against faithfulness: a stable explanation that says nothing is no use."""
+"""Plot stability against faithfulness: a constant explanation is stable but useless."""
 
 from __future__ import annotations
 
