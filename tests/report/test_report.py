@@ -58,7 +58,7 @@ def test_the_page_holds_the_explanation(tmp_path):
     mean = np.abs(explanation.values).mean(axis=0)
     np.testing.assert_allclose(np.array(shares["importance"]["mean"])[:, 0], mean)
     facts = dict(part["facts"])
-    assert facts["engine"] == "closed-form" and facts["model evaluations"] == "520 (13 a row)"
+    assert facts["engine"] == "closed-form" and facts["model evaluations"] == "520 (13 per row)"
     assert {"fingerprint of the data", "version of numpy", "version of python"} <= set(facts)
 
 

@@ -87,7 +87,7 @@ def test_a_report_of_something_else_says_what_it_shows(subject, tmp_path):
 
 @pytest.mark.parametrize("explainers", [5, {}, [], {"a": 5}])
 def test_an_evaluation_of_no_explainer_says_what_it_takes(explainers):
-    with pytest.raises(InputError, match=r"at least one callable .*Pass TExplainers"):
+    with pytest.raises(InputError, match=r"at least one callable.*Pass TExplainers"):
         tx.evaluate(explainers, X)
 
 
@@ -95,5 +95,5 @@ def test_an_evaluation_of_no_explainer_says_what_it_takes(explainers):
     "use", [lambda p: tx.Explanation.load(p), lambda p: tx.TExplainer(MODEL, X)(X).save(p)]
 )
 def test_a_path_that_is_none_is_refused(use):
-    with pytest.raises(InputError, match="the path 5 is none"):
+    with pytest.raises(InputError, match="5 is not a path"):
         use(5)
