@@ -128,7 +128,11 @@ def test_the_overview_is_a_report_of_the_rows(bench):
         ("explain", {"cells": {"age": "1e999", "income": 1, "<script>": 1}}, "not a number"),
         ("explain", {"cells": {"age": 1}}, "the value of 'income' is missing"),
         ("explain", {"cells": [1, 2, 3]}, "does not contain values"),
-        ("compare", {"cells": {}, "explainer": "nobody"}, "explainer 'nobody' is unknown; expected one of: other"),
+        (
+            "compare",
+            {"cells": {}, "explainer": "nobody"},
+            "explainer 'nobody' is unknown; expected one of: other",
+        ),
         ("stability", {"cells": dict.fromkeys(NAMES, 0), "share": 7}, "expected more than 0"),
     ],
 )
