@@ -27,7 +27,9 @@ def test_both_columns_are_those_of_the_two_attributions():
 def test_a_feature_the_model_uses_is_never_shown_as_a_plain_zero():
     """Far from its one threshold the model has no slope, but the feature has a contribution."""
     X = np.random.default_rng(0).normal(size=(400, 3))
-    model = HistGradientBoostingRegressor(max_iter=1, max_leaf_nodes=2).fit(X, np.where(X[:, 0] > 0, 5.0, 0.0))
+    model = HistGradientBoostingRegressor(max_iter=1, max_leaf_nodes=2).fit(
+        X, np.where(X[:, 0] > 0, 5.0, 0.0)
+    )
     row = np.array([[2.0, 0.0, 0.0]])
     explanation = tx.TExplainer(model, X, feature_names=["a", "b", "c"])(row)
     assert explanation.values[0, 0] == 0

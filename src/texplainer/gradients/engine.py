@@ -19,7 +19,7 @@ from texplainer.types import Array
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function
 SMOOTH, KINK, JUMP, NOISY, STEP = 0, 1, 2, 4, 8
 MOVE = 0.05  # in SDs: a row measured a little differently
-BANDWIDTH = 0.25  # in SDs: the default neighbourhood of slopes, chosen in benchmarks/default_study.py
+BANDWIDTH = 0.25  # in SDs: the default neighbourhood of slopes
 #: Points given to an engine at a time, where many belong to one row: 64 in an average. Blocks
 #: of rows and of points are whole parts of it, so that none is filled up in vain, up to 500 columns.
 BATCH = 4032
