@@ -171,7 +171,7 @@ def test_lime_names_all_features_and_the_seed_decides():
 def test_misfits_are_kept_with_their_reason(forest):
     built = explainers.suite(forest, X[:50], ["deeplift", "constant", "shap_tree"])
     assert isinstance(built["deeplift"], explainers.Skipped) and "RandomForest" in built["deeplift"].reason
-    with pytest.raises(Unsupported, match="no network"):
+    with pytest.raises(Unsupported, match="is not a network"):
         built["deeplift"](X[:1])
     assert not isinstance(built["shap_tree"], explainers.Skipped)
 

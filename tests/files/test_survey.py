@@ -100,7 +100,7 @@ def test_columns_are_the_models_or_all_but_the_dropped(folder: Path) -> None:
     found = survey.survey(folder / "t.csv")
     assert survey.columns_for(found, ["gap", "x"]) == ("gap", "x")
     assert survey.columns_for(found, None, ["kind", "yes"]) == ("x", "count", "late", "gap")
-    with pytest.raises(InputError, match="lacks the columns 'z'"):
+    with pytest.raises(InputError, match="does not have the model's columns 'z'"):
         survey.columns_for(found, ["x", "z"])
     with pytest.raises(InputError, match="does not have a column 'z' to drop"):
         survey.columns_for(found, None, ["z"])

@@ -26,7 +26,7 @@ def total(images):
         ([IMAGES[0], IMAGES[0, :4]], {}, r"shapes \(4, 12, 3\), \(8, 12, 3\); expected one shape"),
         (BROKEN, {}, "image 1 contains values that are not finite"),
         (np.ones((2, 8, 12, 7)), {}, "channels='first' or channels='last'"),
-        (IMAGES, {"channels": "first"}, "8 channels.*on the other side"),
+        (IMAGES, {"channels": "first"}, "8 channels.*on another axis"),
         (IMAGES, {"channels": "none"}, "channels='none' for images of shape"),
         (IMAGES[..., 0], {"channels": "last"}, "do not have a channel axis"),
         (IMAGES, {"channels": "sideways"}, "channels='sideways' is unknown"),

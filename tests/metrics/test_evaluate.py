@@ -100,7 +100,7 @@ def test_the_table_makes_plain_what_controls_are_worth(everything):
     for style in ("plain", "markdown"):
         text = found.table(style=style)
         assert text.index("T-Explainer") < text.index("constant")
-        assert "worth nothing" in text and "read stability together with faithfulness" in text
+        assert "useless" in text and "read stability together with faithfulness" in text
         assert "skipped" in text
     assert "**" in found.table(style="markdown") and "*" in found.table(["ris", "pgi"])
     assert found.summary()[found.index("constant"), found.columns_of("ris/max")[0]] == 0.0
@@ -341,7 +341,7 @@ def test_infidelity_judges_what_is_shown_and_the_local_model_has_a_metric_of_its
     assert same(shown["with"], shown["without"]) and shown["with"].mean() > 1
     assert beside["with"].mean() < 1e-12 and beside["T"].mean() < 1e-9
     assert np.isnan(beside["without"]).all()
-    assert "no local model" in found.notes["without: Infidelity (local model)"]
+    assert "does not contain a local model" in found.notes["without: Infidelity (local model)"]
 
 
 def test_the_page_lists_every_metric():
