@@ -77,7 +77,7 @@ class RowTable:
         out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
         if self.category.any() and any(column.attribution == "slope" for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
-        if any(column.attribution == "slope" and self._flat(column).any() for column in self.columns):
+        if any(column.attribution == "slope" and self._flat(column)[self.order[:SHOWN]].any() for column in self.columns):
             out.append(
                 f"{FLAT}: no change within a quarter SD; other values of the feature change the prediction"
             )
@@ -129,7 +129,7 @@ def _table(explanation: Explanation, parts: list[Explanation], missing: str, o: 
     size = np.abs(np.nan_to_num(columns[0].values))
     category = np.array([name in explanation.categories for name in explanation.feature_names])
     return RowTable(
-        label=str(explanation.index[0]),
+        label=_label(explanation),
         prediction=_prediction(explanation, o),
         order=np.argsort(-size, kind="stable"),
         names=explanation.feature_names,
@@ -138,6 +138,13 @@ def _table(explanation: Explanation, parts: list[Explanation], missing: str, o: 
         columns=columns,
         missing=missing,
     )
+
+
+def _label(explanation: Explanation) -> str:
+    """The row's label in the user's table, or its position there."""
+    if "index" not in explanation.arrays and explanation.live is not None:
+        return str(explanation.live.rows[0])
+    return str(explanation.index[0])
 
 
 def _column(part: Explanation, o: int) -> RowColumn:
