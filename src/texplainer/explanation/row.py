@@ -77,7 +77,10 @@ class RowTable:
         out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
         if self.category.any() and any(column.attribution == "slope" for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
-        if any(column.attribution == "slope" and self._flat(column)[self.order[:SHOWN]].any() for column in self.columns):
+        if any(
+            column.attribution == "slope" and self._flat(column)[self.order[:SHOWN]].any()
+            for column in self.columns
+        ):
             out.append(
                 f"{FLAT}: no change within a quarter SD; other values of the feature change the prediction"
             )

@@ -59,7 +59,7 @@ def _sample(schema: Schema, rows: Array) -> np.ndarray:
     for j, levels in schema.levels.items():
         odd |= rows[:, j] >= len(levels)
     rest = np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int)
-    finite = ~np.isinf(rows).any(axis=1)
+    finite = np.atleast_1d(~np.isinf(rows).any(axis=1))
     chosen = [i for i in dict.fromkeys([*np.flatnonzero(odd)[: ROWS // 2], *rest]) if finite[i]]
     return np.array(sorted(chosen[:ROWS]), dtype=int)
 
@@ -73,11 +73,14 @@ def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
     kind = type(table).__module__.split(".")[0]
     if not len(which) or hasattr(table, "collect"):  # a lazy frame was read in one go
         return None
-    if type(table) is np.ndarray and table.ndim == 2:
+    part: Any
+    if isinstance(table, np.ndarray):
+        if type(table) is not np.ndarray or table.ndim != 2:
+            return None
         part = table[which]
     elif kind == "pandas" and hasattr(table, "columns"):
-        part = table.iloc[which]
-        part = part.iloc[:, _order(schema, native.plain_names(part.columns))]
+        order = _order(schema, native.plain_names(table.columns))
+        part = table.iloc[which, order]
     elif kind == "polars" and hasattr(table, "columns"):
         part = table[which.tolist()]
         part = part.select([part.columns[i] for i in _order(schema, part.columns)])

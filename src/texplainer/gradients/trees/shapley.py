@@ -200,7 +200,7 @@ def _changed(
     for i, j in enumerate(columns):
         points[i, :, j] = other[:, j]
     found = inputs(points.reshape(-1, rows.shape[1])).reshape(len(columns), *plain.shape)
-    return _differ(found, plain).any(axis=1)
+    return np.atleast_2d(_differ(found, plain).any(axis=1))
 
 
 def _changed_by(
@@ -210,7 +210,7 @@ def _changed_by(
     points = np.repeat(row, len(values), axis=0)
     points[:, column] = values
     try:
-        return _differ(inputs(points), plain).any(axis=0)
+        return np.atleast_1d(_differ(inputs(points), plain).any(axis=0))
     except (ModelError, ValueError, TypeError, KeyError, IndexError):
         return np.zeros(plain.shape[1], bool)
 
