@@ -21,7 +21,7 @@ Question = Literal["slope", "share", "effect"]
 QUESTIONS: dict[Question, str] = {
     "slope": "What does the model react to, here?",
     "share": "Where does f(x) - E f come from?",
-    "effect": "How much hangs on this feature's value?",
+    "effect": "How much does the prediction depend on this feature?",
 }
 
 

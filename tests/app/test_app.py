@@ -65,7 +65,7 @@ def test_both_questions_are_answered_side_by_side(bench):
     direct = explainer(rows[3:4], attribution="shapley")
     np.testing.assert_allclose(np.array(shares["values"])[:, 0], direct.values[0])
     assert local["question"] == "What would a small change do?"
-    assert shares["adds_up"] and shares["axis"] == ["share of the probability of class 1 above its mean"]
+    assert shares["adds_up"] and shares["axis"] == ["contribution to the probability of class 1"]
     assert shares["relative_change"] is not None and local["relative_change"][0] > 0
 
 

@@ -95,7 +95,7 @@ def test_a_wrong_value_gets_a_message_and_the_page_lives(opened):
 
 def test_rows_explainers_and_small_changes_are_compared(opened):
     opened.until("document.querySelectorAll('.pair .bar').length === 6")
-    for mode, words in (("explainer", "own unit"), ("stability", "nearby rows")):
+    for mode, words in (("explainer", "different units"), ("stability", "nearby rows")):
         opened.click(f"button[data-mode={mode}]")
         opened.until(f"document.getElementById('note').textContent.includes('{words}')")
     opened.until("document.querySelectorAll('.pair .bar').length === 3")

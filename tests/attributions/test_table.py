@@ -51,7 +51,7 @@ def test_a_live_explanation_has_shares_of_just_its_rows_and_features(tmp_path):
     assert shares.shares() is shares
     explanation.save(tmp_path / "kept.npz")
     for dead in (Explanation.load(tmp_path / "kept.npz"), pickle.loads(pickle.dumps(explanation))):
-        with pytest.raises(InputError, match=r"explainer\(X, attribution='shapley'\)"):
+        with pytest.raises(InputError, match=r"attribution=\('slope', 'shapley'\)"):
             dead.shares()
 
 

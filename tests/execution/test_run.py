@@ -174,7 +174,7 @@ def test_a_manifest_of_another_run_gives_nothing_away(tmp_path):
     with pytest.raises(InputError, match="damaged"):
         tx.run(explainer_of("trees"), table(), tmp_path / "a")
     (tmp_path / "a" / manifest.FILE).unlink()
-    with pytest.raises(InputError, match=r"no _manifest"):
+    with pytest.raises(InputError, match=r"not _manifest"):
         tx.run(explainer_of("trees"), table(), tmp_path / "a")
 
 

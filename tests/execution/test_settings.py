@@ -88,7 +88,7 @@ def test_categories_travel(tmp_path):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (table()[["a", "b", "c"]], "lacks the columns"),
+        (table()[["a", "b", "c"]], "does not have the columns"),
         ("nowhere.parquet", "does not exist"),
         (np.zeros((5, 3)), "expected a path"),
         (pd.DataFrame(columns=NAMES, dtype=float), "0 rows"),
@@ -104,7 +104,7 @@ def test_a_source_that_does_not_fit_is_refused(source, words, tmp_path):
 
 def test_what_cannot_be_shipped_says_so_before_the_run(tmp_path):
     explainer = tx.TExplainer(lambda X: X[:, 0] ** 2, table(50).to_numpy())
-    with pytest.raises(InputError, match=r"<lambda> cannot be shipped.*Define the function.*on='serial'"):
+    with pytest.raises(InputError, match=r"<lambda> cannot be sent.*Define the function.*on='serial'"):
         tx.run(explainer, table().to_numpy(), tmp_path / "out", on="processes")
     assert not (tmp_path / "out").exists()
     assert tx.run(explainer, table().to_numpy(), tmp_path / "here").ok
@@ -116,7 +116,7 @@ def test_an_open_onnx_session_cannot_be_shipped(tmp_path):
     network = explainer_of("network").predictor.model
     blob = skl2onnx.to_onnx(network, np.zeros((1, 4), np.float32), options={"zipmap": False})
     session = ort.InferenceSession(blob.SerializeToString())
-    with pytest.raises(InputError, match=r"InferenceSession cannot be shipped.*opens the session"):
+    with pytest.raises(InputError, match=r"InferenceSession cannot be sent.*opens the session"):
         tx.run(tx.TExplainer(session, table(50).to_numpy()), table().to_numpy(), tmp_path, on="processes")
 
 

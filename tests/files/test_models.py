@@ -284,7 +284,7 @@ def test_a_tree_that_runs_in_a_circle_is_refused_before_anybody_walks_it(
     path = tmp_path / name
     path.write_bytes(re.sub(old, new, whole, count=1))
     assert path.read_bytes() != whole
-    with pytest.raises(InputError, match="in a circle; it is damaged"):  # a trial that hangs ends otherwise
+    with pytest.raises(InputError, match="a cycle; it is damaged"):  # a trial that hangs ends otherwise
         models.load_model(path)
 
 

@@ -146,10 +146,10 @@ def test_images_of_different_segments_and_a_known_truth():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"mask": "mean"}, "mask mean nothing for images"),
-        ({"background": np.zeros((1, 4))}, "background mean nothing for images"),
+        ({"mask": "mean"}, "mask are not used for images"),
+        ({"background": np.zeros((1, 4))}, "background are not used for images"),
         ({"metrics": "truth_mass"}, "pass truth"),
-        ({"metrics": ["rrs"]}, "metrics of tables"),
+        ({"metrics": ["rrs"]}, "metrics for tables"),
         ({"truth": np.ones((2, 7))}, "truth holds 2 rows"),
     ],
 )

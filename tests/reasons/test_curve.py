@@ -42,5 +42,5 @@ def test_bad_input_gets_a_sentence():
         ice(curved(), [0.4, 1.0, 2.0], "dosis")
     with pytest.raises(InputError, match="row holds 2 rows"):
         ice(curved(), [[0.4, 1.0, 2.0]] * 2, "dose")
-    with pytest.raises(InputError, match=r"plots\.ice was given a list; expected a TExplainer"):
+    with pytest.raises(InputError, match=r"plots\.ice got a list; expected a TExplainer"):
         ice([1, 2], [0.4, 1.0, 2.0], "dose")

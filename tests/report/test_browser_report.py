@@ -151,7 +151,7 @@ def test_text_columns_and_undefined_rows_are_shown(browser, tmp_path):
     page.run(
         "document.querySelectorAll('section.explanation')[1].querySelectorAll('tbody tr.pickable')[1].click()"
     )
-    assert "no attributions" in page.run("document.querySelectorAll('.row')[2].textContent")
+    assert "does not have attributions" in page.run("document.querySelectorAll('.row')[2].textContent")
     picker = "document.querySelector('select[aria-label=feature]')"
     page.run(f"{picker}.selectedIndex = 1; {picker}.dispatchEvent(new Event('change'))")
     assert page.complaints() == []

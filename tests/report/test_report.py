@@ -47,7 +47,7 @@ def test_the_page_holds_the_explanation(tmp_path):
     )
     assert [local["question"], shares["question"]] == [
         "What would a small change do?",
-        "Where does this prediction come from?",
+        "Why this prediction?",
     ]
     assert local["axis"] == ["slope of yes per SD, averaged over a quarter SD"] and not local["adds_up"]
     np.testing.assert_allclose(unpacked(local["relative_change"])[:4], [0.02, 0.02, 0.02, 0.32], rtol=1e-6)

@@ -22,7 +22,7 @@ WRONG = [
     ("feature_names", 5, "one name per column"),
     ("feature_names", "abc", "one name per column"),
     ("feature_names", [], "one name per column"),
-    ("bounds", (np.nan, np.nan), "limits that are numbers"),
+    ("bounds", (np.nan, np.nan), "numbers; use -inf"),
     ("step", True, "a number"),
     ("batch_rows", 0, "at least 1"),
 ]
@@ -73,8 +73,16 @@ def test_wrong_arguments_of_an_evaluation_are_refused_in_words(name, value, expe
 @pytest.mark.parametrize("name", tx.plots.__all__)
 def test_a_plot_of_something_else_says_what_it_draws(name, subject):
     pytest.importorskip("matplotlib")
+    if name == "ice" and isinstance(subject, tx.TExplainer):
+        pytest.skip("plots.ice draws an explainer")
     draw = getattr(tx.plots, name)
-    further = ["x0"] if name in ("dependence", "scatter", "category_effects") else []
+    further = (
+        [[0.0], "x0"]
+        if name == "ice"
+        else ["x0"]
+        if name in ("dependence", "scatter", "category_effects")
+        else []
+    )
     with pytest.raises(InputError, match=rf"^plots.{name} got .*; expected .*\. \w+"):
         draw(subject, *further)
 

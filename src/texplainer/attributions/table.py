@@ -43,7 +43,7 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         how=way_of_shapley,
     ),
     "variation": Attribution(
-        question="How much hangs on this feature's value?",
+        question="How much does the prediction depend on this feature?",
         compute=variation,
         unit="sd",
         signed=False,

@@ -106,7 +106,7 @@ def check(rows: Array, schema: Schema) -> None:
         warnings.warn(
             f"background columns {constant} are constant (first value "
             f"{rows[0, schema.names.index(constant[0])]}): their SD is 0, so their "
-            "local value is 0. Pass a background in which they vary, or leave them out of the model.",
+            "slope is 0. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,
         )

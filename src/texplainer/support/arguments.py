@@ -85,4 +85,4 @@ def check_arguments(arguments: Mapping[str, Any], checks: Mapping[str, Check] = 
         if name in arguments and not fine(arguments[name]):
             shown = repr(arguments[name])
             shown = describe(arguments[name]) if len(shown) > LONGEST else shown
-            raise InputError(f"{name}={shown} is no value for it; expected {expected}.")
+            raise InputError(f"{name}={shown} is invalid; expected {expected}.")
