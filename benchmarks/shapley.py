@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -130,13 +131,18 @@ def main() -> None:
     given = parser.parse_args()
     X, y = data()
     rows, background = X[: given.rows], X[-BACKGROUND:]
-    packages = ", ".join(f"{name} {version(name)}" for name in ("lightgbm", "numba", "shap") if _has(name))
+    named = ("xgboost-cpu", "lightgbm", "catboost", "scikit-learn", "numba", "shap")
+    packages = ", ".join(f"{name} {version(name)}" for name in named if _has(name))
+    packages = f"Python {platform.python_version()}, {packages}; load {os.getloadavg()[0]:.1f}"
     text = [
         "# Shapley values of trees: cost and exactness",
         "",
         f"Made by `python benchmarks/shapley.py`; {given.rows} rows, {BACKGROUND} background rows, {packages}. "
         "Processor time of one thread over one prediction of the same rows; methods in the last columns on "
-        f"{SLOW_ROWS} rows, scaled. First: reading the model, building tables and one row.",
+        f'{SLOW_ROWS} rows, scaled. "own": the library\'s own Shapley values (`pred_contribs`, `pred_contrib`, '
+        "ShapValues). "
+        '"first": seconds to read the model, build the tables, compile where nothing is cached, and explain one '
+        'row. "difference": the largest from shap\'s interventional values, relative.',
         "",
         "| model | texplainer | first | own | shap, path-dependent | shap, interventional | difference |",
         "|---|---|---|---|---|---|---|",
