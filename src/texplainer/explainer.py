@@ -47,7 +47,7 @@ FINGERPRINT_ROWS = 256  # a model is known by its predictions of so many backgro
 
 
 class TExplainer:
-    """Deterministic, Taylor-based explanations of any model's predictions.
+    """Shapley values and local slopes of any model's predictions, with error bounds.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ class TExplainer:
         is the difference of f between the neighbouring values of the background, per unit. "gradient" is
         averaged only where this is not the default.
     attribution
-        The question: "slope" (the default: what does the model react to, here?), "shapley" (where does
-        this prediction come from? they add up to it), "variation" (how much hangs on this feature's value?
-        unsigned) or "gradient" (the paper's derivative; the default when a step is given). Several, such
-        as ("slope", "shapley"), are kept in one result.
+        The question: "slope" (the default: what would a small change do?), "shapley" (why this prediction?
+        The values and the base value sum to it), "variation" (how much does the prediction depend on this
+        feature? Never negative) or "gradient" (the paper's derivative; the default when a step is given).
+        Several, such as ("slope", "shapley"), are kept in one result.
     categorical
         None finds the categorical features (text, category and boolean dtypes, columns the model
         encodes, one-hot columns). Otherwise the columns that hold categories, or a mapping: a group
@@ -176,9 +176,10 @@ class TExplainer:
     def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
         """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.
 
-        How much what one SD more of a feature does hangs on another feature, for every row and pair,
-        with error bounds; on the diagonal, a feature's own curvature. Of a category: what this level does,
-        compared with the average one, to the other feature's value.
+        How one feature's slope changes with another feature, for every row and pair, with error bounds. The
+        diagonal is a feature's own curvature. For a category: the effect of this category, compared with the
+        average one, on the other feature's value. Discrete columns of tree models have terms of 0: trees are
+        not averaged along them.
 
         Examples
         --------

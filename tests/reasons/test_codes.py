@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -207,7 +208,8 @@ def test_hostile_names_are_escaped_in_html():
     assert "&lt;b&gt;bold" in html
 
 
-CREDIT = Path("/work/shared/data/credit_data.csv")
+DATA = Path(os.environ.get("TEXPLAINER_DATA") or Path(__file__).parents[3] / "shared" / "data")
+CREDIT = DATA / "credit_data.csv"
 
 
 @pytest.mark.skipif(not CREDIT.exists(), reason="the credit data is not on this machine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 
@@ -270,7 +271,8 @@ def test_it_prints_and_has_html_with_escaped_names():
     ]
 
 
-CHURN = Path("/work/shared/data/mlc_churn.csv")
+DATA = Path(os.environ.get("TEXPLAINER_DATA") or Path(__file__).parents[3] / "shared" / "data")
+CHURN = DATA / "mlc_churn.csv"
 
 
 @pytest.mark.skipif(not CHURN.exists(), reason="the churn data is not on this machine")

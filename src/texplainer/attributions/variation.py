@@ -1,10 +1,10 @@
-"""Effect: how much hangs on a feature's value.
+"""Variation: how much the prediction depends on a feature.
 
-    effect_j = root mean square over q of f(x with x_j = r_jq) - f(x)
+    variation_j = root mean square over q of f(x with x_j = r_jq) - f(x)
 
 with r_jq the evenly spaced quantiles of column j, all of them, at x itself: nothing is random and nothing is
-chosen. A missing cell counts as one more value of its column. A category's effect is the same over its
-levels, weighed by their frequency. There is no sign: other values may do either.
+chosen. A missing cell counts as one more value of its column. A category's variation is the same over its
+categories, weighted by their frequency. There is no sign: other values may do either.
 """
 
 from __future__ import annotations

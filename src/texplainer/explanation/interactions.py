@@ -1,4 +1,4 @@
-"""The frozen result of second order: how much one feature's slope hangs on another feature.
+"""The frozen result of second order: how one feature's slope changes with another feature.
 
 `values[r, i, j]` is the change, for one SD more of feature j, of what one SD more of feature i does
 to the output; on the diagonal, a feature's own curvature. Of a category it is what this level does compared
