@@ -27,7 +27,7 @@ from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.background_sample import BackgroundSample, PathContributions
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import expected_change, moved, moved_by_signs
+from texplainer.attributions.stability import expected_change, moved
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Engine
 from texplainer.types import Array
@@ -37,6 +37,8 @@ COVER = 0.997  # of Student's distribution on either side: what the error bounds
 
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
 Estimate = Callable[[ExplainContext, BackgroundSample], PathContributions]
+
+TREE_MOVES = 3  # by which the relative change of trees is measured: each costs as much as the values
 
 
 def shapley(context: ExplainContext) -> AttributionResult:
@@ -92,7 +94,7 @@ def _exactly(
     values = values_of(context.rows)
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error = np.where(values == 0, 0.0, floor[:, None, :])
-    moves = moved_by_signs(context)
+    moves = moved(context, TREE_MOVES)
     changes = [values_of(rows) - values for rows in moves]
     size = np.sqrt((values**2).sum(axis=1))
     change = expected_change(changes, size, context.background.output_sd)

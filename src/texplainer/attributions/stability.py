@@ -17,8 +17,6 @@ from texplainer.types import Array
 
 SHIFT = 0.05  # of an SD
 MOVES, MANY_MOVES = 2, 8
-SIGN_MOVES = (2, 3, 5)  # one move each: signs by the fractions of multiples of their roots
-FEW_VALUES = 12
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
 
 
@@ -50,31 +48,6 @@ def moved(context: ExplainContext, count: int = MOVES) -> list[Array]:
             there = np.where(outside, context.rows - step * z, there)
         out.append(there)
     return out
-
-
-def moved_by_signs(context: ExplainContext) -> list[Array]:
-    """The rows after a few fixed moves of 5% of an SD, up or down; discrete columns stay as they are."""
-    features = context.rows.shape[1]
-    unit = np.where(discrete_columns(context.background.rows), 0.0, context.background.unit)
-    step = np.where(context.predictor.schema.numeric, SHIFT * unit, 0.0)
-    if not step.any():
-        return [context.rows]
-    number = np.arange(1, features + 1)
-    found = []
-    for prime in SIGN_MOVES:
-        z = np.where((number * np.sqrt(prime)) % 1.0 < 0.5, 1.0, -1.0)
-        found.append(context.rows + np.sqrt(2 / np.pi) * step * z)
-    return found
-
-
-def discrete_columns(rows: Array) -> np.ndarray:
-    """Columns of few values or of integers: they are known exactly, (features,)."""
-    found = np.zeros(rows.shape[1], bool)
-    for j, column in enumerate(rows.T):
-        known = column[np.isfinite(column)]
-        whole = bool((known == np.round(known)).all())
-        found[j] = whole and (len(np.unique(known)) <= FEW_VALUES or known.std() < FEW_VALUES)
-    return found
 
 
 def expected_change(changes: Sequence[Array], size: Array, output_sd: Array) -> Array:
