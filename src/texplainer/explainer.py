@@ -178,8 +178,8 @@ class TExplainer:
 
         How one feature's slope changes with another feature, for every row and pair, with error bounds. The
         diagonal is a feature's own curvature. For a category: the effect of this category, compared with the
-        average one, on the other feature's value. Discrete columns of tree models have terms of 0: trees are
-        not averaged along them.
+        average one, on the other feature's value. For a discrete column: the difference of the other feature's
+        slope between the neighbouring values, per unit, times the SDs.
 
         Examples
         --------

@@ -11,6 +11,7 @@ from texplainer.background.summary import Background
 from texplainer.categories.level_effects import Categories
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients.engine import Engine
+from texplainer.interactions.discrete import with_discrete
 from texplainer.interactions.double_swaps import with_double_swaps
 from texplainer.interactions.factorial import designed
 from texplainer.interactions.second_order import SecondOrder, symmetric
@@ -42,7 +43,8 @@ def second_order(
     for block in track(blocks, "interactions", progress, [len(b) for b in blocks]):
         f0 = predictor(rows[block])
         context = ExplainContext(rows[block], f0, background, predictor, engine, background.bounds)
-        found = with_double_swaps(symmetric(_numeric(context)), context, categories)
+        found = with_discrete(symmetric(_continuous(context)), context)
+        found = with_double_swaps(found, context, categories)
         values[block], error[block], predictions[block] = found.values, found.error, f0
         cost[block] = found.evaluations + 1
     arrays = {"values": values, "error": error, "predictions": predictions, "evaluations": cost}
@@ -62,9 +64,11 @@ def second_order(
     )
 
 
-def _numeric(context: ExplainContext) -> SecondOrder:
-    """The numeric features' matrix by the way that fits the engine."""
-    engine, predictor, sigma = context.engine, context.predictor, context.background.sigma
+def _continuous(context: ExplainContext) -> SecondOrder:
+    """The continuous features' matrix by the way that fits the engine; discrete columns stay where they are."""
+    engine, predictor, background = context.engine, context.predictor, context.background
+    moves = predictor.schema.numeric & ~background.discrete.mask(len(background.sigma))
+    sigma = np.where(moves, background.sigma, 0.0)
     if not engine.exact:
         return designed(predictor, sigma, engine.width, context.bounds, context.rows)
     if engine.averages or not engine.width:

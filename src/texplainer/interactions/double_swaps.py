@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.differences import slopes_and_differences
 from texplainer.attributions.replaced import noise_floor, predict_points
 from texplainer.categories.level_effects import Categories
 from texplainer.categories.swaps import Feature
@@ -46,17 +47,17 @@ def with_double_swaps(found: SecondOrder, context: ExplainContext, categories: C
 
 def _against_numbers(context: ExplainContext, feature: Feature, weights: Array) -> tuple[Array, Array]:
     """D_c of sigma_j slope_j, (rows, features, outputs), and its bound; 0 for categories."""
-    here = context.engine.gradient(context.rows)
-    mean, error = np.zeros(here.values.shape), np.zeros(here.values.shape)
+    here, bound, _ = slopes_and_differences(context, context.rows)
+    mean, error = np.zeros(here.shape), np.zeros(here.shape)
     for level, code in enumerate(feature.codes):
         moved = context.rows.copy()
         moved[:, feature.column] = code
-        there = context.engine.gradient(moved)
+        there, other, _ = slopes_and_differences(context, moved)
         share = weights[:, level, None, None]
-        mean += share * (here.values - there.values)
+        mean += share * (here - there)
         # both sides see the same points: of what they miss, little is left in the difference
-        error += share * np.where(there.values == here.values, 0.0, np.hypot(here.error, there.error))
-    steepest = np.abs(here.values).max(axis=1, keepdims=True, initial=0.0)
+        error += share * np.where(there == here, 0.0, np.hypot(bound, other))
+    steepest = np.abs(here).max(axis=1, keepdims=True, initial=0.0)
     mean[np.abs(mean) <= 64 * context.predictor.unit * steepest] = 0.0
     numeric = context.predictor.schema.numeric
     unit = np.where(numeric, context.background.sigma, 0.0)[:, None]

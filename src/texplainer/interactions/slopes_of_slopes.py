@@ -87,7 +87,7 @@ def slope_differences(engine: Engine, predictor: Predictor, sigma: Array, rows: 
 
 
 def _differences(engine: Engine, predictor: Predictor, sigma: Array, step: float, rows: Array) -> SecondOrder:
-    columns = np.flatnonzero(predictor.schema.numeric)
+    columns = np.flatnonzero(predictor.schema.numeric & (sigma > 0))
     moves = np.zeros((2, len(columns), rows.shape[1]))
     moves[0, np.arange(len(columns)), columns] = step * sigma[columns]
     moves[1] = -moves[0]
