@@ -45,7 +45,7 @@ class AttributionResult:
     gradient
         (rows, features, outputs), the slopes of the local model; None where the attribution has none.
     arrays
-        Further arrays, rows first (step, flags, Algorithm 1's trace, a tree's certificate).
+        Further arrays, rows first (step, flags, Algorithm 1's trace).
     """
 
     values: Array

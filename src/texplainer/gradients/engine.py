@@ -42,7 +42,7 @@ class Gradient:
     evaluations
         (rows,), model evaluations spent on each row.
     extras
-        Further arrays, rows first (Algorithm 1's trace, a tree's certificate).
+        Further arrays, rows first (Algorithm 1's trace).
     change
         (rows, outputs), how much the gradient times the features' SDs would change (the expected
         Euclidean norm) had the row been measured a little differently: moved by `MOVE` SDs times a

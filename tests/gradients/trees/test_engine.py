@@ -17,7 +17,7 @@ from texplainer.background.sd import robust_sd
 from texplainer.errors import EngineWarning, InputError
 from texplainer.explainer import TExplainer
 from texplainer.gradients.engine import BANDWIDTH, Settings
-from texplainer.gradients.trees.model import bounds, read
+from texplainer.gradients.trees.model import read
 
 
 def _table():
@@ -33,11 +33,6 @@ TWO, THREE = (Y > 0).astype(int), np.digitize(Y, [-1, 1])
 def boosted(y=TWO, **options):
     kind = xgb.XGBRegressor if y is Y else xgb.XGBClassifier
     return kind(n_estimators=30, max_depth=4, n_jobs=1, **options).fit(X, y)
-
-
-def certified(model, background, rows, **options):
-    explainer = TExplainer(model, background, bounds=None, **options)
-    return bounds(read(explainer.predictor, background, Settings()).at(explainer.engine.width), rows)
 
 
 def slopes_of_smoothed(explainer, rows):
@@ -104,24 +99,16 @@ def test_scalers_in_front_change_nothing():
     direct = TExplainer(plain, scaled).engine.gradient(scaled[:20])
     sigma = X.std(axis=0)[:, None]
     np.testing.assert_allclose(through.values * sigma, direct.values, rtol=1e-9, atol=1e-12)
-    (steep, bent), (own_steep, own_bent) = certified(pipe, X, X[:20]), certified(plain, scaled, scaled[:20])
-    np.testing.assert_allclose(steep * sigma, own_steep, rtol=1e-9)
-    np.testing.assert_allclose(bent * sigma**2, own_bent, rtol=1e-9)
 
 
-@pytest.mark.parametrize("scale", ["probability", "log-odds"])
-@pytest.mark.parametrize("y", [TWO, THREE], ids=["binary", "multiclass"])
-def test_the_certificate_holds(y, scale):
-    explainer = TExplainer(boosted(y), X, scale=scale, output="all", bounds=None)
-    rows = X[:60]
-    found = explainer.engine.gradient(rows)
-    steep, bent = certified(boosted(y), X, rows, scale=scale, output="all")
-    assert (np.abs(found.values) <= steep * (1 + 1e-9)).all()
-    for j in range(X.shape[1]):
-        step = np.zeros(X.shape[1])
-        step[j] = 1e-5 * X[:, j].std()
-        above, below = (explainer.engine.gradient(rows + s).values[:, j] for s in (step, -step))
-        assert (np.abs(above - below) / (2 * step[j]) <= bent[:, j] * 1.001 + 1e-6).all()
+@pytest.mark.parametrize("y", [Y, THREE], ids=["regression", "multiclass"])
+def test_no_slope_exceeds_the_bound_that_scales_round_off(y):
+    explainer = TExplainer(boosted(y), X, scale="raw", output="all", bounds=None)
+    explained = read(explainer.predictor, X, Settings()).at(explainer.engine.width)
+    steepest = explained.steepest.T if y is not Y else explained.steepest.T[:1]  # (outputs, features)
+    found = np.abs(explainer.engine.gradient(X).values).max(axis=0).T
+    assert (found <= steepest * (1 + 1e-9)).all()
+    assert (found >= 0.01 * steepest).all()  # and it is not far above them
 
 
 def test_a_single_leaf_has_no_slope():

@@ -8,7 +8,7 @@ pytest.importorskip("numba")
 from oracles_trees import random_tree
 
 from texplainer.gradients.trees.ensemble import LEAF, assemble
-from texplainer.gradients.trees.layout import fold_many_ranges, fold_ranges, subtree_ends, subtree_ranges
+from texplainer.gradients.trees.layout import subtree_ends, subtree_ranges
 
 
 def walked(tree):
@@ -50,13 +50,3 @@ def test_preorder_bounds_and_subtrees(seed):
     np.testing.assert_array_equal(size, [row[4] for row in expected])
     ranges = subtree_ranges(ensemble.right, leaf, ensemble.roots, ensemble.value)
     np.testing.assert_array_equal(ranges, [row[6] - row[5] for row in expected])
-
-
-def test_ranges_are_folded_alike_compiled_or_not():
-    rng = np.random.default_rng(1)
-    tree = np.sort(rng.integers(0, 10, 60))
-    first = rng.integers(0, 30, 60)
-    last = np.minimum(first + rng.integers(0, 9, 60), 31)
-    given = (first, last, tree, rng.integers(0, 2, 10), rng.random((60, 2)), 32, 3)
-    np.testing.assert_array_equal(fold_many_ranges(*given), fold_ranges(*given))
-    assert fold_ranges(*given).any()

@@ -154,25 +154,3 @@ def subtree_ranges(right, leaf, roots, value):
         low[inner] = np.minimum(low[inner + 1], low[far])
         high[inner] = np.maximum(high[inner + 1], high[far])
     return high - low
-
-
-def fold_ranges(first, last, tree, output, ranges, cells, outputs):
-    """For each cell, the sum over trees of the largest range among the tree's nodes that cover it.
-
-    Node i covers the cells ``first[i]..last[i]``; nodes of one tree stand together.
-    """
-    total, largest = np.zeros((cells, outputs)), np.zeros((cells, ranges.shape[1]))
-    start = 0
-    while start < len(tree):
-        end, one = start, tree[start]
-        largest[:] = 0.0
-        while end < len(tree) and tree[end] == one:
-            here = largest[first[end] : last[end] + 1]
-            here[:] = np.maximum(here, ranges[end])
-            end += 1
-        total[:, output[one] : output[one] + ranges.shape[1]] += largest
-        start = end
-    return total
-
-
-fold_many_ranges = njit(cache=True)(fold_ranges)

@@ -17,11 +17,16 @@ from texplainer.background.sd import constant_columns, robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Gradient, Settings
 from texplainer.gradients.transformers import Map, Pullback, chain, identity
-from texplainer.gradients.trees.certificate import Certificate, certify
 from texplainer.gradients.trees.ensemble import TreeEnsemble
-from texplainer.gradients.trees.links import Bend, link
+from texplainer.gradients.trees.links import link
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.soft import LEAST_MASS, Smoothed, mass_inside, with_half_widths
+from texplainer.gradients.trees.soft import (
+    LEAST_MASS,
+    Smoothed,
+    largest_slopes,
+    mass_inside,
+    with_half_widths,
+)
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -39,23 +44,19 @@ class SmoothedTreeModel:
     ensemble: TreeEnsemble
     before: Map  # cells -> the ensemble's inputs
     after: Map  # raw sums -> all outputs on the explained scale
-    bend: Bend
     cells: Callable[[Array], Array]  # rows -> cells as the model sees them
     diagonal: bool  # each input depends on its own feature only, as after a scaler
     unit: Array  # (inputs,) half-widths of a kernel with a standard deviation of one SD; 0: never moved
     limits: tuple[Array, Array] | None  # (inputs,) each: the range the neighbourhood is kept in
     integers: tuple[int, ...]  # inputs that hold whole numbers
     smoothed: Smoothed
-    certificate: Certificate
+    steepest: Array  # (inputs, raw) bound on the smoothed slopes anywhere
 
     def at(self, bandwidth: float) -> SmoothedTreeModel:
         """The same averaged over a bandwidth, in SDs."""
         widths = bandwidth * self.unit
-        return replace(
-            self,
-            smoothed=with_half_widths(self.ensemble, widths, self.limits, self.integers),
-            certificate=certify(self.ensemble, widths),
-        )
+        smoothed = with_half_widths(self.ensemble, widths, self.limits, self.integers)
+        return replace(self, smoothed=smoothed, steepest=largest_slopes(self.ensemble, widths))
 
 
 def read(predictor: Predictor, background: Array, settings: Settings | None = None) -> SmoothedTreeModel:
@@ -63,7 +64,7 @@ def read(predictor: Predictor, background: Array, settings: Settings | None = No
     settings = settings or Settings()
     before, final = chain(predictor.model)
     ensemble = load(final)
-    after, bend = link(ensemble, predictor.scale, predictor.task)
+    after = link(ensemble, predictor.scale, predictor.task)
     cells = partial(_cells, predictor)
     inputs = before(cells(background))[0]
     if inputs.shape[1] != ensemble.features:
@@ -77,14 +78,13 @@ def read(predictor: Predictor, background: Array, settings: Settings | None = No
         ensemble,
         before,
         after,
-        bend,
         cells,
         diagonal,
         _unit(predictor, inputs, settings, diagonal),
         _limits(before, cells, background, settings) if diagonal else None,
         settings.discrete.integers if before is identity else (),
         with_half_widths(ensemble, none),
-        certify(ensemble, none),
+        largest_slopes(ensemble, none),
     )
     _check(explained, background)
     return explained
@@ -215,25 +215,6 @@ def _by_feature(link: Array, slopes: Array, back: Pullback) -> Array:
 def _rounding(explained: SmoothedTreeModel, here: Slopes) -> Array:
     """Bound on what round-off does to the slopes, (rows, features, outputs)."""
     roundoff = ROUNDINGS * 2.0**-53 * len(explained.ensemble.roots) * (explained.ensemble.depth + 1)
-    steepest = explained.certificate.steepest()  # (inputs, raw)
+    steepest = explained.steepest  # (inputs, raw)
     by_input = np.einsum("ork,jk->orj", np.abs(here.link), steepest)
     return roundoff / LEAST_MASS * np.abs(here.back(by_input)).transpose(1, 2, 0)
-
-
-def bounds(explained: SmoothedTreeModel, rows: Array) -> tuple[Array, Array]:
-    """Bounds on the first and second derivatives that hold by construction, both (rows, features, outputs).
-
-    NaN behind transformers that mix features: there the bounds of the inputs say nothing of the features.
-    """
-    if not explained.diagonal:
-        nothing = np.full((*rows.shape, len(explained.predictor.outputs)), np.nan)
-        return nothing, nothing
-    inputs, back = explained.before(explained.cells(rows))
-    here = _slopes(explained, rows)
-    width = np.where(explained.smoothed.widths > 0, explained.smoothed.widths, 1.0)
-    first = explained.certificate(inputs) / width[:, None]  # (rows, inputs, raw)
-    steep = np.einsum("ork,rjk->orj", np.abs(here.link), first)
-    bent = 2 * np.einsum("ork,rjk->orj", np.abs(here.link), first / width[:, None])
-    largest = first.max(axis=2)  # (rows, inputs)
-    bent += explained.bend(here.value).T[:, :, None] * largest**2
-    return np.abs(back(steep)).transpose(1, 2, 0), np.abs(back(back(bent))).transpose(1, 2, 0)

@@ -77,7 +77,7 @@ def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
     if find(final) is None:
         raise Unsupported("the model is not a tree ensemble.")
     ensemble = load(final)
-    after, _ = link(ensemble, predictor.scale, predictor.task)
+    after = link(ensemble, predictor.scale, predictor.task)
     slope = constant_slope(after, len(ensemble.base))
     if slope is None:
         raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees.")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from texplainer.gradients.trees.compiled import KernelArrays, block_rows, dense_rows, scalar_rows
 from texplainer.gradients.trees.ensemble import HARD, LEAF, LOWER, UPPER, Floats, TreeEnsemble
-from texplainer.gradients.trees.layout import coherent_order, subtree_ends
+from texplainer.gradients.trees.layout import coherent_order, subtree_ends, subtree_ranges
 
 FEW = 24  # rows for which the scalar execution is the faster one
 TRIAL = 4  # rows that show how fast it is: on deep trees each costs as much as ten of the other
@@ -231,3 +231,22 @@ def _worth_compiling(work: float) -> bool:
     """Whether to compile the dense execution, which takes seconds and is ten times faster afterwards."""
     _work_done["scalar"] += work
     return work >= COMPILE_THRESHOLD or _work_done["scalar"] >= TOGETHER
+
+
+def largest_slopes(ensemble: TreeEnsemble, widths: Floats) -> Floats:
+    """Bound on the slopes of the smoothed ensemble anywhere, (features, raw outputs).
+
+    A tree changes along a feature by no more than the range of the leaves below its nodes on that feature.
+    """
+    leaf = (ensemble.kind & LEAF) != 0
+    ranges = subtree_ranges(ensemble.right, leaf, ensemble.roots, ensemble.value)  # (nodes, width)
+    tree = np.repeat(
+        np.arange(len(ensemble.roots)), np.diff(np.append(ensemble.roots, len(leaf)).astype(np.int64))
+    )
+    inner = np.flatnonzero(~leaf & (ensemble.column < ensemble.features))
+    largest = np.zeros((len(ensemble.roots), ensemble.features, ranges.shape[1]))
+    np.maximum.at(largest, (tree[inner], ensemble.column[inner].astype(np.int64)), ranges[inner])
+    found = np.zeros((ensemble.features, len(ensemble.base)))
+    for change, output in zip(largest, ensemble.output.astype(np.int64), strict=True):
+        found[:, output : output + ranges.shape[1]] += change
+    return found / np.where(widths > 0, widths, np.inf)[:, None]
