@@ -11,7 +11,7 @@ import numpy as np
 
 from texplainer.categories.swaps import Feature
 from texplainer.errors import BackgroundWarning, InputError
-from texplainer.models.libraries import encoded_columns
+from texplainer.models.libraries import absent_value, encoded_columns
 from texplainer.models.libraries import feature_names as feature_names_of
 from texplainer.support.names import suggest
 from texplainer.tables import native
@@ -46,7 +46,7 @@ def learn_with_categories(
     encoded = dict.fromkeys(
         encoded_columns(model, names) if categorical is None else (), "encoded by the model"
     )
-    schema, rows = frames.learn(source, feature_names, (*declared, *encoded))
+    schema, rows = frames.learn(source, feature_names, (*declared, *encoded), absent_value(model))
     schema = _with_wishes(schema, wishes)
     groups = _groups(wishes, names)
     reasons = encoded | declared | dict.fromkeys(groups, "declared")

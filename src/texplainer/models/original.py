@@ -74,6 +74,8 @@ def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
     if not len(which) or hasattr(table, "collect"):  # a lazy frame was read in one go
         return None
     part: Any
+    if native.is_sparse(table):
+        return table.tocsr()[which] if schema.kind == "array" else None
     if isinstance(table, np.ndarray):
         if type(table) is not np.ndarray or table.ndim != 2:
             return None

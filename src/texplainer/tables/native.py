@@ -40,10 +40,13 @@ class Columns:
     nulls: frozenset[int] = frozenset()
 
 
-def columns_of(table: Any, one_row: bool = False) -> Columns:
-    """Split any table; with `one_row` a one-dimensional array is one row."""
-    if _is_sparse(table):  # before mappings: one of scipy's formats is a dict
-        return Columns(None, _of_array(_dense(table), one_row), "array")
+def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Columns:
+    """Split any table; with `one_row` a one-dimensional array is one row.
+
+    `absent` is what the model takes a value for that a scipy sparse table does not store.
+    """
+    if is_sparse(table):  # before mappings: one of scipy's formats is a dict
+        return Columns(None, _of_array(dense(table, absent), one_row), "array")
     if isinstance(table, Mapping):
         return Columns(
             [str(k) for k in table], [np.atleast_1d(np.asarray(v)) for v in table.values()], "array"
@@ -249,11 +252,13 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
     return [array[:, j] for j in range(array.shape[1])]
 
 
-def _is_sparse(table: Any) -> bool:
+def is_sparse(table: Any) -> bool:
+    """Return whether a table is one of scipy's sparse matrices or arrays."""
     return type(table).__module__.startswith("scipy.sparse") and hasattr(table, "toarray")
 
 
-def _dense(table: Any) -> np.ndarray:
+def dense(table: Any, absent: float = 0.0) -> np.ndarray:
+    """Convert a scipy sparse table to an array; values it does not store become `absent`."""
     cells = int(np.prod(table.shape))
     if cells > MOST_CELLS:
         raise InputError(
@@ -261,4 +266,9 @@ def _dense(table: Any) -> np.ndarray:
             "converted to dense at once. Pass a few hundred rows as the background and explain the others "
             "in parts."
         )
-    return table.toarray()
+    if absent == 0.0:
+        return table.toarray()
+    stored = table.tocsr().tocoo()  # by rows, so that values stored twice are added
+    out = np.full(table.shape, absent, dtype=np.float32 if table.dtype == np.float32 else np.float64)
+    out[stored.coords] = stored.data
+    return out

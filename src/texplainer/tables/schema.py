@@ -61,6 +61,8 @@ class Schema:
         Whether all of the user's numbers were float32; the model then gets float32.
     header
         The background's own names if `feature_names` replaced them; a table may have either.
+    absent
+        What the model takes a value for that a scipy sparse table does not store: 0, or NaN (missing).
     unseen
         Column index -> {category met after the background: its code}. Codes are never used again for another
         category, so that calls from several threads do not meet.
@@ -81,6 +83,7 @@ class Schema:
     restore: Mapping[int, Any] = field(default_factory=dict)
     narrow_floats: bool = False
     header: tuple[str, ...] = ()
+    absent: float = 0.0
     unseen: dict[int, dict[Any, int]] = field(default_factory=dict, compare=False)
 
     @property
@@ -109,7 +112,7 @@ class Schema:
         """Convert a table to floats, (rows, features), in this schema's column order."""
         if self.inner is not None and self.layout is not None:
             return self.layout.to_codes(self.inner.read(table), self.inner.names)
-        found = native.columns_of(table, one_row=True)
+        found = native.columns_of(table, one_row=True, absent=self.absent)
         columns = found.values
         order: Sequence[int] = range(len(columns))
         if found.names is not None and self.named:
@@ -274,13 +277,16 @@ class Schema:
 
 
 def learn(
-    table: Any, feature_names: Sequence[str] | None = None, categorical: Sequence[str] = ()
+    table: Any,
+    feature_names: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    absent: float = 0.0,
 ) -> tuple[Schema, Array]:
     """Learn the schema of a background table and read it.
 
     `categorical` names numeric columns that hold category codes; text and category columns are detected.
     """
-    found = native.columns_of(table)
+    found = native.columns_of(table, absent=absent)
     own_names, columns, kind = found.names, found.values, found.kind
     if not columns:
         raise InputError("the background has 0 columns; expected at least 1.")
@@ -327,6 +333,7 @@ def learn(
         zones=found.zones,
         restore=restore,
         header=tuple(own_names or ()) if feature_names is not None else (),
+        absent=absent,
         narrow_floats=bool(plain) and all(c.dtype == np.float32 for c in plain),
     )
     return schema, schema.read(table)

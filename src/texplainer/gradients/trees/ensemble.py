@@ -70,6 +70,7 @@ class TreeEnsemble:
     dtype : the type the library rounds inputs to before it compares.
     tolerance : how closely the library itself adds up, relative.
     categories : for each virtual column its feature and the category codes that go left.
+    missing : the number that the library takes for a missing value besides NaN; NaN for none.
     """
 
     kind: NDArray[np.uint8]  # (nodes,) bits LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT
@@ -89,11 +90,16 @@ class TreeEnsemble:
     dtype: type
     tolerance: float
     categories: tuple[tuple[int, tuple[int, ...]], ...] = field(default=())
+    missing: float = np.nan
 
     @property
     def columns(self) -> int:
         """Features plus virtual columns."""
         return self.features + len(self.categories)
+
+    def marked(self, inputs: Floats) -> Floats:
+        """Inputs with NaN for every missing value."""
+        return inputs if np.isnan(self.missing) else np.where(inputs == self.missing, np.nan, inputs)
 
     def widen(self, rows: Floats) -> Floats:
         """Append the virtual columns: 0 where the category goes left, 1 elsewhere, NaN where missing."""
@@ -117,6 +123,7 @@ def assemble(
     dtype: type = np.float64,
     tolerance: float = 1e-10,
     categories: Sequence[tuple[int, tuple[int, ...]]] = (),
+    missing: float = np.nan,
 ) -> TreeEnsemble:
     """One ensemble of all trees; their leaves may have values for one output or for several."""
     return TreeEnsemble(
@@ -129,6 +136,7 @@ def assemble(
         dtype=dtype,
         tolerance=tolerance,
         categories=tuple(categories),
+        missing=missing,
     )
 
 

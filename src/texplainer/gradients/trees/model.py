@@ -16,7 +16,7 @@ from texplainer.background.discrete import find_discrete
 from texplainer.background.sd import constant_columns, robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Gradient, Settings
-from texplainer.gradients.transformers import Map, Pullback, chain, identity
+from texplainer.gradients.transformers import Map, Pullback, chain, compose, elementwise, identity
 from texplainer.gradients.trees.ensemble import TreeEnsemble
 from texplainer.gradients.trees.links import link
 from texplainer.gradients.trees.readers.table import load
@@ -64,6 +64,8 @@ def read(predictor: Predictor, background: Array, settings: Settings | None = No
     settings = settings or Settings()
     before, final = chain(predictor.model)
     ensemble = load(final)
+    if not np.isnan(ensemble.missing):
+        before = compose(before, elementwise(lambda x: (ensemble.marked(x), np.ones(x.shape))))
     after = link(ensemble, predictor.scale, predictor.task)
     cells = partial(_cells, predictor)
     inputs = before(cells(background))[0]

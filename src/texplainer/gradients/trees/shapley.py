@@ -20,7 +20,9 @@ from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, TreeEnsemble
 from texplainer.gradients.trees.links import constant_slope, link
 from texplainer.gradients.trees.patterns import PatternTables, columns_of, pattern_tables
 from texplainer.gradients.trees.readers.table import find, load
+from texplainer.models.libraries import absent_value
 from texplainer.models.predictor import Predictor
+from texplainer.tables import native
 from texplainer.types import Array
 
 PROBE_ROWS = 64  # background rows in which columns are changed
@@ -81,7 +83,10 @@ def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
     slope = constant_slope(after, len(ensemble.base))
     if slope is None:
         raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees.")
-    inputs = partial(inputs_of, predictor, transformers)
+
+    def inputs(rows: Array) -> Array:
+        return ensemble.marked(inputs_of(predictor, transformers, rows))
+
     seen = inputs(background)
     if seen.shape[1] != ensemble.features:
         raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {seen.shape[1]}.")
@@ -120,8 +125,8 @@ def inputs_of(predictor: Predictor, transformers: list[Any], rows: Array) -> Arr
         table = predictor.schema.write(rows.copy())
         for transformer in transformers:
             table = transformer.transform(table)
-    if hasattr(table, "toarray"):
-        table = table.toarray()
+    if native.is_sparse(table):
+        table = native.dense(table, absent_value(predictor.model))
     try:
         return np.ascontiguousarray(np.asarray(table), dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -94,6 +94,14 @@ def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in found)
 
 
+def absent_value(model: Any) -> float:
+    """Return what a model, or the last step of a Pipeline, takes a value for that a sparse table does not store."""
+    model = unwrapped(model)[0]
+    while getattr(model, "steps", None):
+        model = model.steps[-1][1]
+    return library_of(model).absent
+
+
 def feature_names(model: Any) -> tuple[str, ...] | None:
     """Return the column names a model was fitted with; generated default names do not count."""
     model = unwrapped(model)[0]

@@ -85,6 +85,8 @@ class Library:
         model -> the model without the step that encodes categories.
     content
         model -> content that identifies it, the same in every process; None if only its predictions do.
+    absent
+        What its models take a value for that a scipy sparse table does not store.
     trees
         Whether its models are ensembles of trees.
     files
@@ -100,6 +102,7 @@ class Library:
     unwrapped: Callable[[Any], Any] = _itself
     without_encoder: Callable[[Any], Any] = _itself
     content: Callable[[Any], Any] | None = _itself
+    absent: float = 0.0
     trees: bool = False
     files: Mapping[str, ModelFile] = field(default_factory=dict)
     remedy: str = (

@@ -122,6 +122,7 @@ LIBRARY = Library(
     _outlet,
     categories=_categories,
     feature_names=_feature_names,
+    absent=float("nan"),  # missing, not 0
     trees=True,
     files={".json": FILE, ".ubj": FILE},
 )

@@ -46,6 +46,7 @@ def load(model: Any) -> TreeEnsemble:
     categories = CategoryColumns(int(header["max_feature_idx"]) + 1)
     if "average_output" in head.split("\n"):  # a forest: its raw score is the sum, its prediction the mean
         steepness *= outputs / len(blocks)
+    zero = _zero_is_missing(blocks)
     trees = [_tree(_fields(text), i % outputs, categories) for i, text in enumerate(blocks)]
     return assemble(
         trees,
@@ -54,7 +55,17 @@ def load(model: Any) -> TreeEnsemble:
         link=link,
         steepness=steepness,
         categories=categories.known,
+        missing=0.0 if zero else np.nan,
     )
+
+
+def _zero_is_missing(blocks: list[str]) -> bool:
+    """Whether it was trained with zero_as_missing; then every zero may be read as NaN."""
+    kinds = [int(kind) for text in blocks for kind in _fields(text).get("decision_type", "").split()]
+    zero = any(kind & ZERO_IS_MISSING for kind in kinds)
+    if zero and any(kind & (CATEGORICAL | NAN_IS_MISSING) for kind in kinds):
+        raise Unsupported("zero_as_missing next to categories: 0 is also the code of a category.")
+    return zero
 
 
 def _fields(text: str) -> dict[str, str]:
@@ -76,15 +87,13 @@ def _tree(fields: dict[str, str], output: int, categories: CategoryColumns) -> T
     splits, count = len(leaves) - 1, len(leaves)
     kind, threshold = integers("decision_type"), np.array(fields["threshold"].split(), dtype=np.float64)
     column = integers("split_feature")
-    if (kind & ZERO_IS_MISSING).any():
-        raise Unsupported(
-            "zero_as_missing sends zeros and missing values the same way, which no threshold can."
-        )
     # Cells as small as this are read as zero, so no threshold lies among them.
     small = (np.abs(threshold) <= ZERO) & (kind & CATEGORICAL == 0)
     threshold = np.where(small, np.where(threshold < 0, np.nextafter(-ZERO, -np.inf), ZERO), threshold)
     # Where NaN is not missing it counts as zero.
-    missing = np.where(kind & NAN_IS_MISSING, (kind & DEFAULT_LEFT) != 0, threshold >= 0.0)
+    missing = np.where(
+        kind & (NAN_IS_MISSING | ZERO_IS_MISSING), (kind & DEFAULT_LEFT) != 0, threshold >= 0.0
+    )
     if (kind & CATEGORICAL).any():
         bounds, words = integers("cat_boundaries"), integers("cat_threshold")
         for at in np.flatnonzero(kind & CATEGORICAL):

@@ -73,6 +73,7 @@ def load(model: Any) -> TreeEnsemble:
         dtype=np.float32,
         tolerance=1e-5,  # it adds up in float32
         categories=categories.known,
+        missing=float(getattr(model, "missing", np.nan)),
     )
 
 
