@@ -19,6 +19,7 @@ import numpy as np
 from texplainer.errors import Unsupported
 from texplainer.gradients import links, maps
 from texplainer.gradients.engine import BATCH, Engine, Settings
+from texplainer.gradients.steps import check_steps
 from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
@@ -46,9 +47,11 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     linked = compose(raw, _link(predictor.scale, _columns(raw, background), ending))
     narrow = 8 if predictor.unit < 1e-10 else 4
     block = min(BLOCK, settings.batch_rows)  # no more rows at once than the user allows
-    return maps.checked_engine(
+    engine = maps.checked_engine(
         linked, "autodiff", how, predictor, background, TOLERANCE[narrow], block, narrow=library == "torch"
     )
+    check_steps(engine, predictor, background)
+    return engine
 
 
 def _columns(raw: Map, background: Array) -> int:
