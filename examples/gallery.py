@@ -140,7 +140,7 @@ def bar_classes():
 
 def bar_cohorts():
     """Cohorts of rows side by side: here below and above the median of a feature."""
-    return plots.bar(tumours().cohorts("worst radius"), most=8)
+    return plots.bar(tumours().cohorts("worst radius"), max_display=8)
 
 
 def beeswarm():

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import texplainer as tx
@@ -109,7 +110,9 @@ def test_bit_identical_in_processes_and_through_pickle():
     whole = [explainer(ROWS[i : i + 10]).values for i in (0, 10, 20)]
     sent = Parallel(n_jobs=2)(delayed(_explain)(explainer, ROWS[i : i + 10]) for i in (0, 10, 20))
     assert np.array_equal(whole, sent)
-    assert np.array_equal(pickle.loads(pickle.dumps(explainer))(ROWS).values, explainer(ROWS).values)
+    for copied in (pickle.loads(pickle.dumps(explainer)), clone(explainer)):
+        assert copied is not explainer
+        assert np.array_equal(copied(ROWS).values, explainer(ROWS).values)
 
 
 def _explain(explainer, rows):

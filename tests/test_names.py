@@ -15,6 +15,7 @@ CALLED_ELSEWHERE = {
     "_repr_html_": "notebooks",
     "with_interactions": "users, for the second-order surrogate",
     "recourse": "users",
+    "to_excel": "users",
     "list_commands": "click",
     "get_command": "click",
     "format_commands": "click",

@@ -257,6 +257,10 @@ class TExplainer:
         """Travel to another process as model, background and arguments; everything else is derived."""
         return _rebuild, (self.arguments,)
 
+    def __sklearn_clone__(self) -> TExplainer:
+        """For `sklearn.base.clone`: built anew from the same model, background and arguments."""
+        return _rebuild(self.arguments)
+
     def __repr__(self) -> str:
         outputs = "predicted class" if self.predictor.predicted else ", ".join(self.predictor.output_names)
         return (

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pyarrow as pa
 import pytest
 from execution_subjects import (
     BLOCK,
@@ -289,6 +290,29 @@ def test_a_passing_failure_leaves_no_trace(tmp_path):
     (tmp_path / "mood").touch()
     assert tx.run(explainer, table().to_numpy(), tmp_path / "moody", shard_rows=BLOCK).ok
     assert same(results(tmp_path / "moody"), results(tmp_path / "calm"))
+
+
+class SecondAttributionFailsOnce:
+    """An explainer whose first answer lacks one row of its second attribution."""
+
+    def __init__(self) -> None:
+        self.explainer = tx.TExplainer(lambda X: np.tanh(X).sum(axis=1), table(50).to_numpy())
+        self.calls = 0
+
+    def __call__(self, rows: pa.Table, progress: bool) -> tx.Explanation:
+        self.calls += 1
+        found = self.explainer(rows.to_pandas().to_numpy(), attribution=("slope", "shapley"))
+        if self.calls == 1:
+            found.others["shapley"].arrays["stability"][2] = "undefined"
+            found.others["shapley"].arrays["values"][2] = np.nan
+        return found
+
+
+def test_a_row_that_lacks_its_second_attribution_is_tried_again():
+    explainer = SecondAttributionFailsOnce()
+    job = worker.ShardJob(explainer, None, "", None, BLOCK, 1, {})  # type: ignore[arg-type]
+    found = worker.explain_block(job, pa.Table.from_pandas(table(5)))
+    assert np.isfinite(found["shapley/values"]).all() and explainer.calls == 3  # all, the lost row, all
 
 
 def dies_of_seven(X: np.ndarray) -> np.ndarray:

@@ -101,6 +101,20 @@ def test_importance_is_sorted(explanation):
     assert np.all(np.diff(table["mean_abs"]) <= 0)
     by_name = dict(zip(table["feature"], table["mean_abs"], strict=True))
     assert by_name["age"] == pytest.approx(np.abs(explanation.values[:, 0]).mean())
+    assert explanation[:0].importance()["mean_abs"].isna().all()
+
+
+def test_importance_leaves_undefined_rows_out_and_averages_the_bounds():
+    values, error = np.array([[1.0, -4.0], [3.0, np.nan], [5.0, 2.0]]), np.array([[1.0, 2], [8, 8], [3, 4]])
+    made = tx.Explanation.build(values, data=values, diagnostics={"error": error[:, :, None]})
+    table = made.importance().set_index("feature")
+    assert list(table.index) == ["x0", "x1"] and list(table["mean_abs"]) == [3.0, 3.0]
+    assert list(table["bound"]) == [2.0, 3.0] and list(table["positive_share"]) == [1.0, 0.5]
+
+
+def test_no_rows_make_an_empty_frame(explanation):
+    assert explanation[:0].to_frame().shape == (0, explanation.to_frame().shape[1])
+    np.testing.assert_array_equal(np.asarray(explanation), explanation.values)
 
 
 def test_to_frame_has_a_line_per_value(explanation):

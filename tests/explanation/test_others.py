@@ -86,3 +86,11 @@ def test_an_array_of_an_explanation_is_its_values() -> None:
     copied = np.array(both)
     copied[:] = 0
     assert both.values.any()
+
+
+def test_the_frame_has_a_column_per_attribution() -> None:
+    _, _, both = explained()
+    frame = both.to_frame()
+    other = both.others["shapley"]
+    np.testing.assert_array_equal(frame["shapley"], other.values.ravel())
+    np.testing.assert_array_equal(frame["shapley_error"], other.diagnostics.error.ravel())

@@ -38,7 +38,7 @@ def _close():
 
 def test_the_strongest_segments_are_outlined_and_listed():
     explanation = explained()[0]
-    ax = plots.image(explanation, most=3)
+    ax = plots.image(explanation, max_display=3)
     picture, overlay = ax.child_axes
     np.testing.assert_allclose(picture.images[0].get_array(), IMAGES[0])
     lines = [text.get_text() for text in overlay.texts if "±" in text.get_text()]

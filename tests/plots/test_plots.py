@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from itertools import pairwise
 
 import matplotlib
@@ -269,11 +270,22 @@ def test_the_interaction_found_may_be_a_category_and_none_is_found_by_chance():
     assert interaction.strongest(np.zeros(300), x, others) is None
 
 
-def test_dependence_of_slopes_and_of_a_category():
-    explanation = made(attribution="slope")
-    (lines,) = [c for c in plots.dependence(explanation, "income").collections if c.get_gid() == "slopes"]
-    ends = np.array(lines.get_segments())
-    np.testing.assert_allclose(np.diff(ends[:, :, 1])[:, 0] / np.diff(ends[:, :, 0])[:, 0], -0.5)
+def test_plots_take_the_keywords_of_shap(monkeypatch):
+    shown = []
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: shown.append(True))
+    explanation = made(attribution="shapley")
+    for name in ("bar", "beeswarm", "heatmap", "decision", "waterfall", "force"):
+        draw, subject = (
+            getattr(plots, name),
+            explanation[0] if name in ("waterfall", "force") else explanation,
+        )
+        ax = plt.figure().subplots()
+        assert draw(subject, max_display=3, ax=ax, show=False) is ax and not shown
+        assert inspect.signature(draw).parameters["show"].default is False
+    assert plots.bar(explanation, show=True) is not None and shown == [True]
+
+
+def test_dependence_of_a_category():
     ax = plots.dependence(categorical(), "colour")
     (points,) = [c for c in ax.collections if c.get_gid() == "points"]
     x = np.asarray(points.get_offsets())[:, 0]
@@ -542,7 +554,7 @@ def test_dependence_says_how_many_of_the_rows_are_drawn():
 @pytest.mark.parametrize("rows", [1, 40])
 def test_interactions_of_any_size_are_drawn(features, rows):
     found = interacting(rows, features)
-    ax = plots.interactions(found, most=40)
+    ax = plots.interactions(found, max_display=40)
     ax.figure.canvas.draw()
     for labels in (ax.get_xticklabels(), ax.get_yticklabels()):
         boxes = sorted(

@@ -150,18 +150,25 @@ def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
         half = len(rows) // 2
         first, second = explain_block(job, rows.slice(0, half)), explain_block(job, rows.slice(half))
         return {name: np.concatenate([first[name], second[name]]) for name in first}
-    lost = np.nonzero(found.arrays["stability"] == "undefined")[0]
-    if job.retries and len(lost) and _recovers(job, rows.take(lost)):
+    undefined = _undefined(found)
+    lost = np.nonzero(undefined.any(axis=1))[0]
+    if job.retries and len(lost) and _recovers(job, rows.take(lost), int(undefined.sum())):
         found = explain_quietly(job.explainer, rows)
-    if len(lost) == len(rows):  # no row was explained: some arrays were never made
+    if _undefined(found).all(axis=0).any():  # no row was explained: some arrays were never made
         return {**job.layout.blank(len(rows), ""), **shards.stored_arrays(found)}
     return shards.stored_arrays(found)
 
 
-def _recovers(job: ShardJob, rows: Any) -> bool:
-    """Whether any of these undefined rows can be explained now; then their block is explained anew."""
+def _undefined(found: Explanation) -> np.ndarray:
+    """Which rows are undefined, in each attribution that is kept, (rows, attributions)."""
+    kept = [found, *found.others.values()]
+    return np.stack([one.arrays["stability"] == "undefined" for one in kept], axis=1)
+
+
+def _recovers(job: ShardJob, rows: Any, undefined: int) -> bool:
+    """Whether fewer values of these undefined rows are undefined now; then their block is explained anew."""
     try:
-        return bool(np.any(explain_quietly(job.explainer, rows).arrays["stability"] != "undefined"))
+        return int(_undefined(explain_quietly(job.explainer, rows)).sum()) < undefined
     except Exception:
         return False
 

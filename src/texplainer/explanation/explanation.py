@@ -279,12 +279,16 @@ class Explanation:
             tuple(0 if axis in self.dropped else slice(None) for axis in "ro")
         ]
 
-    def importance(self) -> dict[str, np.ndarray]:
-        """Global view: per feature the mean |value|, its standard deviation and the share of positive rows.
+    def importance(self) -> Any:
+        """Global view: a pandas table with one line per feature, the largest mean |value| first.
 
-        Sorted by the mean over rows (and outputs), the greatest first; a table of columns.
+        Its columns are the feature, the mean |value| over rows and outputs (`mean_abs`) and its `bound` (the mean
+        of the values' error bounds, NaN where none is known), the standard deviation of the values and the share
+        of rows in which they are positive. Undefined rows are left out.
         """
-        return views.importance(self)
+        import pandas as pd
+
+        return pd.DataFrame(views.importance(self))
 
     def cohorts(self, by: Any) -> dict[str, Explanation]:
         """The rows in groups: by a feature's levels, below and above its median, or by one label a row."""
@@ -307,8 +311,17 @@ class Explanation:
         return parts_of_rows.over_rows(self, "sum")
 
     def to_frame(self) -> Any:
-        """A pandas table, one line per row, feature and output: value, its unit and error, data, stability."""
+        """A pandas table, one line per row, feature and output: value, its unit and error, data, stability.
+
+        Further attributions that are kept have columns of their own, such as `shapley` and `shapley_error`.
+        """
         return views.to_frame(self)
+
+    def to_excel(self, path: Any) -> Any:
+        """Write an .xlsx file with the sheets "values" (`to_frame`) and "importance"; give its path."""
+        from texplainer.files import excel
+
+        return excel.write_workbook(self, path)
 
     def to_pixels(self) -> np.ndarray:
         """Values by pixel, every pixel that of its segment: (rows, height, width), or with outputs last."""

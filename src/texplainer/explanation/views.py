@@ -14,15 +14,24 @@ if TYPE_CHECKING:
 
 
 def importance(explanation: Explanation) -> dict[str, np.ndarray]:
-    """Per feature the mean |value|, its standard deviation and the share of positive rows, greatest first."""
+    """Per feature the mean |value| and its bound, the standard deviation and the share of positive rows.
+
+    The largest first; over the rows that have values, NaN if there are none.
+    """
     values = explanation.arrays["values"]
-    size = np.nanmean(np.abs(values), axis=(0, 2))
+    known = np.isfinite(values).all(axis=(1, 2))
+    error = np.asarray(explanation.arrays.get("error", np.full(values.shape, np.nan)), dtype=float)
+    values, error = (np.swapaxes(part[known], 1, 2).reshape(-1, values.shape[1]) for part in (values, error))
+    if not len(values):
+        values = error = np.full((1, values.shape[1]), np.nan)
+    size = np.abs(values).mean(axis=0)
     order = np.argsort(-size, kind="stable")
     return {
         "feature": np.array(explanation.feature_names, dtype=object)[order],
         "mean_abs": size[order],
-        "std": np.nanstd(values, axis=(0, 2))[order],
-        "positive_share": np.nanmean(values > 0, axis=(0, 2))[order],
+        "bound": error.mean(axis=0)[order],
+        "std": values.std(axis=0)[order],
+        "positive_share": np.where(np.isnan(size), np.nan, (values > 0).mean(axis=0))[order],
     }
 
 
@@ -32,7 +41,7 @@ def to_frame(explanation: Explanation) -> Any:
 
     arrays = explanation.arrays
     values = arrays["values"]
-    r, f, o = (axis.reshape(-1) for axis in np.meshgrid(*(range(n) for n in values.shape), indexing="ij"))
+    r, f, o = (axis.reshape(-1) for axis in np.indices(values.shape))
     table = {
         "row": r,
         "feature": np.array(explanation.feature_names, dtype=object)[f],
@@ -46,6 +55,10 @@ def to_frame(explanation: Explanation) -> Any:
         table["unit"] = np.array(explanation.units, dtype=object)[f]
     if "error" in arrays:
         table["error"] = arrays["error"].reshape(-1)
+    for name, other in explanation.others.items():
+        table[name] = other.arrays["values"].reshape(-1)
+        if "error" in other.arrays:
+            table[f"{name}_error"] = other.arrays["error"].reshape(-1)
     if "relative_change" in arrays:
         table["relative_change"] = arrays["relative_change"][r, o]
     if "stability" in arrays:
@@ -88,7 +101,7 @@ def summary_words(explanation: Explanation) -> str:
     if explanation.engine:
         lines.append(f"  engine       {explanation.engine}: {explanation.settings.get('why', '')}")
     cost = arrays.get("evaluations")
-    if cost is not None and np.isfinite(cost).all():  # not every other explainer counts
+    if cost is not None and len(cost) and np.isfinite(cost).all():  # not every other explainer counts
         lines.append(f"  evaluations  {int(cost.sum()):,} ({cost.mean():,.0f} a row)")
     if "error" in arrays and np.isfinite(arrays["values"]).any():
         lines.append(f"  error bound  {_error_words(arrays['values'], arrays['error'])}")

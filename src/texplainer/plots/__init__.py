@@ -1,7 +1,7 @@
 """Pictures of explanations and evaluations, drawn with matplotlib.
 
-Each function takes what it draws and `ax`, and returns the Axes; none calls `show`. To add a plot: one file
-and one line in `PLOTS`, by which it is found when it is first asked for.
+Each function takes what it draws and `ax`, and returns the Axes; it is shown only with `show=True`. To add a plot:
+one file and one line in `PLOTS`, by which it is found when it is first asked for.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def doubted_rows(explanation: Explanation) -> np.ndarray:
     return np.zeros(len(explanation), dtype=bool) if stability is None else stability == "unstable"
 
 
-def row_bars(explanation: Explanation, most: int, *, sort: bool = True) -> Bars:
+def row_bars(explanation: Explanation, max_display: int, *, sort: bool = True) -> Bars:
     """The bars of one row, the smallest folded into one."""
     explanation = one_row(explanation)
     data = explanation.arrays["data"][0]
@@ -118,7 +118,7 @@ def row_bars(explanation: Explanation, most: int, *, sort: bool = True) -> Bars:
         signed=table.signed(explanation.attribution),
         adds_up=table.adds_up(explanation.attribution),
     )
-    return fold(bars, most, sort=sort)
+    return fold(bars, max_display, sort=sort)
 
 
 def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
@@ -139,19 +139,19 @@ def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
     )
 
 
-def fold(bars: Bars, most: int, *, sort: bool = True) -> Bars:
-    """The greatest bars (or as they stand); those beyond `most` summed up in a last one, "the other 480".
+def fold(bars: Bars, max_display: int, *, sort: bool = True) -> Bars:
+    """The greatest bars (or as they stand); those beyond `max_display` summed up in a last one, "the other 480".
 
     Of values that do not add up they are left out and counted.
     """
-    if most < 1:
-        raise InputError(f"most={most} leaves nothing to draw; expected at least 1.")
+    if max_display < 1:
+        raise InputError(f"max_display={max_display} leaves nothing to draw; expected at least 1.")
     order = np.argsort(-np.abs(bars.values), kind="stable") if sort else np.arange(len(bars.values))
     if not bars.adds_up:
-        kept, rest, hidden = order[:most], order[:0], max(0, len(order) - most)
+        kept, rest, hidden = order[:max_display], order[:0], max(0, len(order) - max_display)
     else:
-        kept, rest = (order, order[:0]) if len(order) <= most else (order[: most - 1], order[most - 1 :])
-        hidden = 0
+        hidden, named = 0, len(order) if len(order) <= max_display else max_display - 1
+        kept, rest = order[:named], order[named:]
     names, details = [bars.names[i] for i in kept], [bars.details[i] for i in kept] if bars.details else []
     values, errors, doubted = bars.values[kept], bars.errors[kept], bars.doubtful[kept]
     if len(rest):
@@ -174,7 +174,7 @@ def fold(bars: Bars, most: int, *, sort: bool = True) -> Bars:
 
 
 def lines(
-    explanation: Explanation, values: np.ndarray, most: int, chosen: list[int] | None = None
+    explanation: Explanation, values: np.ndarray, max_display: int, chosen: list[int] | None = None
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The lines of a picture of many rows: names, values (rows, lines) and features (lines,).
 
@@ -185,8 +185,8 @@ def lines(
         names = marked_names(explanation)
         return [names[j] for j in chosen], values[:, chosen], np.array(chosen, dtype=int)
     names, order = marked_names(explanation), np.argsort(-np.abs(values).mean(axis=0), kind="stable")
-    summed = table.adds_up(explanation.attribution) and len(order) > most
-    kept, rest = order[: most - summed], order[most - summed :]
+    summed = table.adds_up(explanation.attribution) and len(order) > max_display
+    kept, rest = order[: max_display - summed], order[max_display - summed :]
     found, columns = [names[j] for j in kept], values[:, kept]
     if not summed:
         return found, columns, kept

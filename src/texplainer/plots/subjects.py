@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 from texplainer.errors import InputError
@@ -58,17 +59,25 @@ SUBJECTS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def checked(draw: Draw) -> Draw:
-    """Check a plot's argument before drawing."""
+    """Check a plot's argument before drawing, and give it the keyword `show`, as shap's plots have."""
     name = draw.__name__
     fine, expected = SUBJECTS.get(name, (is_explanation, EXPLAINED))
 
     @wraps(draw)
-    def plot(*given: Any, **words: Any) -> Any:
+    def plot(*given: Any, show: bool = False, **words: Any) -> Any:
         subjects = given or [
             words[key] for key in ("explanation", "subject", "interactions", "explainer") if key in words
         ]
         if len(subjects) and not fine(subjects[0]):
             raise InputError(f"plots.{name} got {describe(subjects[0])}; expected {expected}.")
-        return draw(*given, **words)
+        ax = draw(*given, **words)
+        if show:
+            import matplotlib.pyplot as plt
 
+            plt.show()
+        return ax
+
+    own = signature(draw)
+    keyword = Parameter("show", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    plot.__signature__ = own.replace(parameters=[*own.parameters.values(), keyword])  # type: ignore[attr-defined]
     return plot  # type: ignore[return-value]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.attributions import table
+from texplainer.explanation import views
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.row import RowTable, row_tables
 
@@ -25,7 +26,7 @@ def explanation(subject: Explanation) -> str:
 
 def many_rows(subject: Explanation) -> str:
     """The repr, and the strongest features with bars."""
-    found = subject.importance()
+    found = views.importance(subject)
     rows = []
     with np.errstate(invalid="ignore"):
         top = float(np.nanmax(found["mean_abs"], initial=0.0)) or 1.0

@@ -19,7 +19,7 @@ def bar(
     explanation: Explanation | Mapping[str, Explanation],
     *,
     ax: Axes | None = None,
-    most: int = 10,
+    max_display: int = 10,
     features: Sequence[str | int] | None = None,
     colours: str | Sequence[str] | None = None,
 ) -> Axes:
@@ -37,7 +37,7 @@ def bar(
         `explanation.cohorts("sex")`.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of bars; the smallest features are combined in the last one.
     features
         Which features, in this order; by default the largest first.
@@ -47,19 +47,25 @@ def bar(
     first = next(iter(explanation.values()), None) if isinstance(explanation, Mapping) else explanation
     chosen = None if first is None else places.positions(first, features)
     if isinstance(explanation, Mapping):
-        return grouped_bar.cohort_bars(explanation, ax, most, chosen, style.palette(colours, style.SERIES))
+        return grouped_bar.cohort_bars(
+            explanation, ax, max_display, chosen, style.palette(colours, style.SERIES)
+        )
     if len(explanation.output_names) > 1:
-        return grouped_bar.classes(explanation, ax, most, chosen, style.palette(colours, style.SERIES))
+        return grouped_bar.classes(explanation, ax, max_display, chosen, style.palette(colours, style.SERIES))
     if chosen is not None:
-        explanation, most = selection.with_features(explanation, chosen), max(most, len(chosen))
+        explanation, max_display = selection.with_features(explanation, chosen), max(max_display, len(chosen))
     draw = _local if len(explanation) == 1 else _global
-    return draw(explanation, ax, most, features is None, colours)
+    return draw(explanation, ax, max_display, features is None, colours)
 
 
 def _local(
-    explanation: Explanation, ax: Axes | None, most: int, sort: bool, colours: str | Sequence[str] | None
+    explanation: Explanation,
+    ax: Axes | None,
+    max_display: int,
+    sort: bool,
+    colours: str | Sequence[str] | None,
 ) -> Axes:
-    bars = selection.row_bars(explanation, most, sort=sort)
+    bars = selection.row_bars(explanation, max_display, sort=sort)
     ax = style.canvas(ax, height=style.tall(len(bars.values)))
     selection.say_doubt(ax, explanation, selection.left_out(bars.hidden))
     if not np.all(np.isfinite(bars.values)):
@@ -76,11 +82,15 @@ def _local(
 
 
 def _global(
-    explanation: Explanation, ax: Axes | None, most: int, sort: bool, colours: str | Sequence[str] | None
+    explanation: Explanation,
+    ax: Axes | None,
+    max_display: int,
+    sort: bool,
+    colours: str | Sequence[str] | None,
 ) -> Axes:
     rows = selection.explained(explanation)
     size = np.abs(explanation.arrays["values"][rows, :, 0])  # (rows, features)
-    ax = style.canvas(ax, height=style.tall(min(size.shape[1], most)))
+    ax = style.canvas(ax, height=style.tall(min(size.shape[1], max_display)))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     share = selection.doubtful(explanation)[rows].mean(axis=0)
@@ -88,7 +98,7 @@ def _global(
     adds_up = table.adds_up(explanation.attribution)
     names = selection.marked_names(explanation)
     bars = selection.Bars(names, size.mean(axis=0), nothing, share > 0.5, adds_up=adds_up)
-    bars = selection.fold(bars, most, sort=sort)
+    bars = selection.fold(bars, max_display, sort=sort)
     _draw(ax, bars, style.palette(colours, (style.AMOUNT,))[:1] * len(bars.values))
     reach = _middle_half(ax, size, bars, sort)
     _labels(ax, bars.values, np.maximum(reach - bars.values, 0), signed=False)

@@ -25,7 +25,7 @@ def beeswarm(
     explanation: Explanation,
     *,
     ax: Axes | None = None,
-    most: int = 10,
+    max_display: int = 10,
     features: Sequence[str | int] | None = None,
     colours: Any = None,
 ) -> Axes:
@@ -42,7 +42,7 @@ def beeswarm(
         Of one output: `explanation[..., "benign"]`.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of features; the last line is then the sum of the others, if the attribution is
         additive.
     features
@@ -54,11 +54,11 @@ def beeswarm(
     rows = selection.explained(explanation)
     values = explanation.arrays["values"][rows, :, 0]  # (rows, features)
     chosen, cmap = places.positions(explanation, features), style.colormap(colours, style.LOW_HIGH)
-    shown = min(values.shape[1], most) if chosen is None else len(chosen)
+    shown = min(values.shape[1], max_display) if chosen is None else len(chosen)
     ax = style.canvas(ax, height=style.tall(shown, 1.3) * 1.15)
     if not len(rows):
         return style.empty(ax, "no row could be explained")
-    names, columns, kept = selection.lines(explanation, values, most, chosen)
+    names, columns, kept = selection.lines(explanation, values, max_display, chosen)
     unstable, data = selection.doubted_rows(explanation)[rows], explanation.arrays["data"][rows]
     grey = np.append(selection.categorical(explanation), True)[kept]  # -1 is the sum of the others
     nothing = np.full(len(rows), np.nan)

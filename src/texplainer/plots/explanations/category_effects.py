@@ -14,7 +14,7 @@ from texplainer.plots.subjects import checked
 
 @checked
 def category_effects(
-    explanation: Explanation, feature: str | None = None, *, ax: Axes | None = None, most: int = 12
+    explanation: Explanation, feature: str | None = None, *, ax: Axes | None = None, max_display: int = 12
 ) -> Axes:
     """Draw f(x with the category) - f(x) for the categories of one feature.
 
@@ -30,13 +30,13 @@ def category_effects(
         Which one; the only one by default.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of categories; the most frequent are shown.
     """
     selection.one_output(explanation)
     name = _choose(explanation, feature)
     category = explanation.categories[name]
-    order = np.argsort(-category.frequencies, kind="stable")[:most]
+    order = np.argsort(-category.frequencies, kind="stable")[:max_display]
     effects = category.effects[:, order, 0]  # (rows, levels)
     by = np.argsort(-np.nan_to_num(np.nanmedian(effects, axis=0)), kind="stable")
     order, effects = order[by], effects[:, by]

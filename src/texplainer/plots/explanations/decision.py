@@ -14,7 +14,7 @@ PATHS = 200
 
 
 @checked
-def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12) -> Axes:
+def decision(explanation: Explanation, *, ax: Axes | None = None, max_display: int = 12) -> Axes:
     """Draw one line per row, from E f(X) at the bottom, with one step per feature.
 
     The steps are Shapley values, which add up to f(x); for another attribution they are computed, and the
@@ -28,18 +28,18 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, most: int = 12
         Of one output: `explanation[..., "benign"]`.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of features; the smallest are combined in the lowest line.
     """
     explanation, note = selection.stacked(selection.one_output(explanation))
     rows = selection.explained(explanation)
-    ax = style.canvas(ax, width=5.6, height=style.tall(min(len(explanation.feature_names), most), 1.3))
+    ax = style.canvas(ax, width=5.6, height=style.tall(min(len(explanation.feature_names), max_display), 1.3))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     values = explanation.arrays["values"][rows, :, 0]
     order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")  # by all rows, not the shown ones
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), PATHS)).astype(int))]
-    kept = order if len(order) <= most else order[: most - 1]
+    kept = order if len(order) <= max_display else order[: max_display - 1]
     names = [explanation.feature_names[j] for j in kept]
     steps = explanation.arrays["values"][rows][:, kept, 0]
     if len(kept) < len(order):

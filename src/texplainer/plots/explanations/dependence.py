@@ -13,7 +13,6 @@ from texplainer.plots.explanations.beeswarm import key, ranks
 from texplainer.plots.subjects import checked
 
 DOTS = 2000
-SLOPED = 300  # the most points whose slopes can be told apart
 
 
 @checked
@@ -24,8 +23,7 @@ def dependence(
 
     Colour is a second feature: the rank of its value, from the lowest (blue) to the highest (vermilion), or
     one colour per category. "auto" chooses the feature that best explains the remaining scatter: an
-    interaction shows as separated colours. If the explanation has gradients, the line through a point is the
-    model's slope there. Each category of a categorical feature is a strip.
+    interaction shows as separated colours. Each category of a categorical feature is a strip.
 
     Parameters
     ----------
@@ -55,10 +53,6 @@ def dependence(
         x = x + places.jitter(len(x))
     second = _second(explanation, j, rows, colour)
     colours = _colours(ax, explanation, second, rows)
-    gradient = explanation.arrays["gradient"][rows, j, 0]
-    sloped = not levels and bool(np.isfinite(gradient).any()) and len(rows) <= SLOPED
-    if sloped:
-        places.slope_strokes(ax, x, y, gradient, list(colours))
     ax.axhline(0, color=style.GREY, lw=0.8, zorder=1)
     drawn = ax.scatter(x, y, s=14 if len(x) < 500 else 7, c=colours, linewidths=0, zorder=3, gid="points")
     drawn.set_rasterized(len(x) > 500)
@@ -66,7 +60,7 @@ def dependence(
     unstable = int(selection.doubted_rows(explanation)[rows].sum())
     of = f" of {all_rows:,}" if all_rows > DOTS else ""
     words = [f"{len(rows):,}{of} rows", f"{unstable:,} unstable" if unstable else ""]
-    style.heading(ax, ", ".join(filter(None, [*words, "lines: the model's slope" if sloped else ""])))
+    style.heading(ax, ", ".join(filter(None, words)))
     return ax
 
 

@@ -14,7 +14,7 @@ LABELS = 3  # named arrows on each side
 
 
 @checked
-def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -> Axes:
+def force(explanation: Explanation, *, ax: Axes | None = None, max_display: int = 20) -> Axes:
     """Draw one row's Shapley values as arrows along one line that meet at f(x).
 
     For another attribution the Shapley values are computed, and the heading reports it. Positive values point
@@ -28,11 +28,11 @@ def force(explanation: Explanation, *, ax: Axes | None = None, most: int = 20) -
         Of one row and one output: `explanation[0]`.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of arrows; the smallest features are combined in one.
     """
     explanation, note = selection.stacked(selection.one_row(explanation))
-    bars = selection.row_bars(explanation, most)
+    bars = selection.row_bars(explanation, max_display)
     ax = style.canvas(ax, width=8.0, height=2.5)
     selection.say_doubt(ax, explanation, note)
     if not np.all(np.isfinite(bars.values)):

@@ -16,17 +16,21 @@ LEGEND = 26  # letters of a cohort's name
 
 
 def classes(
-    explanation: Explanation, ax: Axes | None, most: int, features: list[int] | None, series: Sequence[str]
+    explanation: Explanation,
+    ax: Axes | None,
+    max_display: int,
+    features: list[int] | None,
+    series: Sequence[str],
 ) -> Axes:
     """Mean size of the values per feature, one piece of the bar for every output."""
     rows = selection.explained(explanation)
-    ax = style.canvas(ax, width=7.0, height=style.tall(min(len(explanation.feature_names), most)))
+    ax = style.canvas(ax, width=7.0, height=style.tall(min(len(explanation.feature_names), max_display)))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     sizes = np.abs(explanation.arrays["values"][rows]).mean(axis=0).T  # (outputs, features)
     outputs = _fewer(sizes, [str(name) for name in explanation.output_names])
     names, sizes = _lines(
-        selection.marked_names(explanation), np.stack(list(outputs.values())), most, features
+        selection.marked_names(explanation), np.stack(list(outputs.values())), max_display, features
     )
     colours = dict(zip(outputs, series, strict=False))
     at, left = np.arange(len(names))[::-1], np.zeros(len(names))
@@ -46,7 +50,7 @@ def classes(
 def cohort_bars(
     subject: Mapping[str, Explanation],
     ax: Axes | None,
-    most: int,
+    max_display: int,
     features: list[int] | None,
     series: Sequence[str],
 ) -> Axes:
@@ -63,7 +67,7 @@ def cohort_bars(
     first = selection.one_output(next(iter(subject.values())))
     if any(one.feature_names != first.feature_names for one in subject.values()):
         raise InputError("the cohorts differ in their features; explain them with one explainer.")
-    shown = min(len(first.feature_names), most)
+    shown = min(len(first.feature_names), max_display)
     ax = style.canvas(ax, width=7.0, height=style.tall(shown) + 0.09 * shown * len(subject))
     kept = {str(name): selection.explained(selection.one_output(one)) for name, one in subject.items()}
     sizes = np.stack(
@@ -74,7 +78,7 @@ def cohort_bars(
             for one, rows in zip(subject.values(), kept.values(), strict=True)
         ]
     )  # (cohorts, features)
-    names, sizes = _lines(selection.marked_names(first), sizes, most, features)
+    names, sizes = _lines(selection.marked_names(first), sizes, max_display, features)
     at, thick = np.arange(len(names))[::-1], 0.78 / len(kept)
     colours = dict(zip(kept, series, strict=False))
     for i, (name, size) in enumerate(zip(kept, sizes, strict=True)):
@@ -92,13 +96,13 @@ def cohort_bars(
 
 
 def _lines(
-    names: tuple[str, ...], sizes: np.ndarray, most: int, features: list[int] | None
+    names: tuple[str, ...], sizes: np.ndarray, max_display: int, features: list[int] | None
 ) -> tuple[list[str], np.ndarray]:
-    """The features to draw, the greatest first or as chosen; those beyond `most` are left out."""
+    """The features to draw, the greatest first or as chosen; those beyond `max_display` are left out."""
     order = (
         np.argsort(-sizes.sum(axis=0), kind="stable") if features is None else np.array(features, dtype=int)
     )
-    kept = order[:most]
+    kept = order[:max_display]
     return [names[j] for j in kept], sizes[:, kept]
 
 

@@ -23,7 +23,7 @@ def heatmap(
     explanation: Explanation,
     *,
     ax: Axes | None = None,
-    most: int = 10,
+    max_display: int = 10,
     features: Sequence[str | int] | None = None,
     colours: Any = None,
 ) -> Axes:
@@ -38,7 +38,7 @@ def heatmap(
         Of one output: `explanation[..., "benign"]`.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of features; the last line is then the sum of the others, if the attribution is
         additive.
     features
@@ -49,14 +49,16 @@ def heatmap(
     selection.one_output(explanation)
     rows = selection.explained(explanation)
     chosen = places.positions(explanation, features)
-    shown = min(len(explanation.feature_names), most) if chosen is None else len(chosen)
+    shown = min(len(explanation.feature_names), max_display) if chosen is None else len(chosen)
     ax = style.canvas(ax, height=style.tall(shown, 1.6))
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     predictions = explanation.arrays["predictions"][rows, 0]
     rows = rows[np.argsort(predictions, kind="stable")]
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), COLUMNS)).astype(int))]
-    names, values, kept = selection.lines(explanation, explanation.arrays["values"][rows, :, 0], most, chosen)
+    names, values, kept = selection.lines(
+        explanation, explanation.arrays["values"][rows, :, 0], max_display, chosen
+    )
     limit = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
     signed = table.signed(explanation.attribution)
     image = ax.imshow(

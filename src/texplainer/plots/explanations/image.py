@@ -19,7 +19,7 @@ LINE = 0.2  # inches of a line of the list
 
 
 @checked
-def image(explanation: Explanation, *, ax: Axes | None = None, most: int = 5) -> Axes:
+def image(explanation: Explanation, *, ax: Axes | None = None, max_display: int = 5) -> Axes:
     """Draw one image and, for every output, its segments coloured by their values.
 
     Colours are the same for all outputs, centred at 0. The strongest segments are outlined and numbered; the
@@ -31,14 +31,14 @@ def image(explanation: Explanation, *, ax: Axes | None = None, most: int = 5) ->
         Of one image, by an ImageExplainer: `explanation[0]`; of one output or several.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         The most segments to outline.
     """
     explanation = selection.single_row(explanation)
     pixels = _values_by_pixel(explanation)  # (height, width, outputs)
     outputs, picture = pixels.shape[-1], shown(explanation.arrays["image"][0])
     tall = picture.shape[0] / picture.shape[1]
-    below = LINE * (most + 2)
+    below = LINE * (max_display + 2)
     height = 0.5 + 2.4 * min(tall, 1.6) + below
     ax = style.canvas(ax, width=2.6 * (outputs + 1), height=height)
     ax.set_axis_off()
@@ -53,7 +53,7 @@ def image(explanation: Explanation, *, ax: Axes | None = None, most: int = 5) ->
         words = selection.what(explanation[..., explanation.output_names[k]] if outputs > 1 else explanation)
         _picture(panel, _pale(picture), _own(explanation, words))
         _overlay(panel, pixels[..., k], limit)
-        chosen = _strongest(explanation, k, most)
+        chosen = _strongest(explanation, k, max_display)
         _outline(panel, explanation, chosen)
         _list(panel, explanation, k, chosen)
     style.literal(
@@ -120,10 +120,12 @@ def _overlay(panel: Axes, values: np.ndarray, limit: float) -> None:
     panel.imshow(colours, interpolation="nearest")
 
 
-def _strongest(explanation: Explanation, output: int, most: int) -> np.ndarray:
+def _strongest(explanation: Explanation, output: int, max_display: int) -> np.ndarray:
     """Features of the greatest values, none of 0."""
     size = np.abs(explanation.arrays["values"][0, :, output])
-    return np.array([j for j in np.argsort(-size, kind="stable")[: max(most, 0)] if size[j] > 0], dtype=int)
+    return np.array(
+        [j for j in np.argsort(-size, kind="stable")[: max(max_display, 0)] if size[j] > 0], dtype=int
+    )
 
 
 def _outline(panel: Axes, explanation: Explanation, chosen: np.ndarray) -> None:

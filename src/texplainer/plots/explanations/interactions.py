@@ -20,7 +20,12 @@ FEW = 4  # pairs in the lower part of somebody else's axes
 
 @checked
 def interactions(
-    interactions: Interactions, *, ax: Axes | None = None, most: int = 10, pairs: int = 8, own: bool = False
+    interactions: Interactions,
+    *,
+    ax: Axes | None = None,
+    max_display: int = 10,
+    pairs: int = 8,
+    own: bool = False,
 ) -> Axes:
     """Draw how strongly pairs of features interact.
 
@@ -34,7 +39,7 @@ def interactions(
         Of one output, `explainer.interactions(X)[..., "benign"]`.
     ax
         Where to draw the map; fresh axes with the pairs beside it by default, below it where `ax` is given.
-    most
+    max_display
         The most features in the map.
     pairs
         The most pairs.
@@ -48,7 +53,7 @@ def interactions(
             f"Pick it with interactions[..., {names[0]!r}]."
         )
     known = np.isfinite(interactions.arrays["values"]).all(axis=(1, 2, 3))
-    shown = min(len(interactions.feature_names), most)
+    shown = min(len(interactions.feature_names), max_display)
     fresh = ax is None
     ax = style.canvas(ax, width=9.2, height=float(np.clip(style.tall(shown, 1.7), 3.2, TALLEST)))
     if not known.any():
@@ -56,7 +61,7 @@ def interactions(
     values = interactions.arrays["values"][known, :, :, 0]
     signed = len(values) == 1
     matrix = values[0] if signed else np.abs(values).mean(axis=0)
-    order = _order(matrix, most, own)
+    order = _order(matrix, max_display, own)
     beside = _split(ax, fresh)
     _map(ax, matrix[np.ix_(order, order)], [interactions.feature_names[j] for j in order], signed, own)
     listed = pairs if fresh else min(pairs, FEW)
@@ -71,10 +76,10 @@ def interactions(
     return ax
 
 
-def _order(matrix: np.ndarray, most: int, own: bool) -> np.ndarray:
+def _order(matrix: np.ndarray, max_display: int, own: bool) -> np.ndarray:
     """The features that take part most, those with the strongest pair first."""
     size = np.abs(matrix) * (1.0 if own else 1.0 - np.eye(len(matrix)))
-    return np.argsort(-size.sum(axis=1), kind="stable")[:most]
+    return np.argsort(-size.sum(axis=1), kind="stable")[:max_display]
 
 
 def _split(ax: Axes, fresh: bool) -> Axes:

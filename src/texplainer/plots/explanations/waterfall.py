@@ -11,7 +11,7 @@ from texplainer.plots.subjects import checked
 
 
 @checked
-def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 10) -> Axes:
+def waterfall(explanation: Explanation, *, ax: Axes | None = None, max_display: int = 10) -> Axes:
     """Draw one row's Shapley values as steps from E f(X) to f(x).
 
     For another attribution the Shapley values are computed, and the heading reports it. A difference left by
@@ -24,11 +24,11 @@ def waterfall(explanation: Explanation, *, ax: Axes | None = None, most: int = 1
         Of one row and one output: `explanation[0]`.
     ax
         Where to draw; fresh axes by default.
-    most
+    max_display
         Maximal number of bars; the smallest features are combined in the last one.
     """
     explanation, note = selection.stacked(selection.one_row(explanation))
-    bars = selection.row_bars(explanation, most)
+    bars = selection.row_bars(explanation, max_display)
     base = float(np.nan_to_num(explanation.arrays["base_values"].flat[0]))
     ax = style.canvas(ax, height=style.tall(len(bars.values) + 3))
     selection.say_doubt(ax, explanation, note)
