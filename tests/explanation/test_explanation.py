@@ -10,7 +10,7 @@ import pytest
 import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import CategoryEffects
-from texplainer.explanation.row import number, signed
+from texplainer.explanation.text import number, signed
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_repr_of_one_row_tells_its_cells_and_values(explanation):
     tables = repr(explanation[4]).split("\n\n")
     assert len(tables) == len(explanation.output_names)
     for o, (output, text) in enumerate(zip(explanation.output_names, tables, strict=True)):
-        assert f"{output}: {number(explanation.predictions[4, o])}; base value" in text
+        assert f"{output}: {number(explanation.predictions[4, o], 4)}; base value" in text
         for j, name in enumerate(explanation.feature_names):
             line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
             assert signed(explanation.values[4, j, o]) in line and str(explanation.data[4, j])[:4] in line

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import matplotlib
 
@@ -19,7 +20,11 @@ from plot_subjects import categorical, loaded, made
 
 import texplainer as tx
 from texplainer import plots, report
+from texplainer.explanation.text import number
 from texplainer.report import explanations, notebook
+from texplainer.report.swarm import beeswarm
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def content(page: str) -> dict:
@@ -169,12 +174,35 @@ def test_notebooks_show_a_table_without_scripts():
     assert "<script" not in html and "RIS max ↓" in html and html.count("<b>") == 2
 
 
+def test_a_notebook_shows_many_rows_as_a_picture_and_a_table():
+    explanation = made(names=(EVIL, *"bcdef"))
+    picture, rest = explanation._repr_html_().split("<svg", 1)[1].split("</svg>")
+    rows = ElementTree.fromstring(f"<svg {picture}</svg>")
+    dots = [dot for path in rows.iter(f"{SVG}path") for dot in re.findall(r"M(\S+) (\S+)h0", path.get("d"))]
+    assert len(dots) == explanation.values.size and "<pre" not in rest
+    names = [text.text for text in rows.iter(f"{SVG}text")][:6]
+    table = explanation.importance()
+    assert names[1:] == list(table["feature"])[1:] and names[0].startswith(EVIL[:10])
+    for size in table["mean_abs"]:
+        assert number(size) in rest
+    assert "<svg" not in explanation[:0]._repr_html_()
+
+
+def test_dots_of_a_swarm_keep_the_order_of_the_values():
+    explanation = made(names=tuple("abcdef"))
+    (line,) = [i for i, name in enumerate(explanation.feature_names) if name == "a"]
+    picture = beeswarm(explanation, [line], explanation.feature_names)
+    x = sorted(float(x) for x in re.findall(r"M(\S+) \S+h0", picture))
+    values = np.sort(explanation.arrays["values"][:, line, 0])
+    assert np.corrcoef(x, values)[0, 1] > 0.9999
+
+
 def test_a_notebook_shows_one_row_with_cells_values_and_error_bars():
     row = made(attribution="slope", scale="log-odds", outputs=("1",))[3]
     html = row._repr_html_()
     assert f"class 1: {1 / (1 + np.exp(-float(row.predictions))):.1%} (log-odds" in html
     assert "slope per SD: unstable, relative change 32% for moves of 5% of an SD (kink" in html
-    assert f"{row.data[0]:.6g}" in html and ">+1.00 ± 0.1" in html and "<script" not in html
+    assert f"{row.data[0]:.4g}" in html and ">+1.00 ± 0.1" in html and "<script" not in html
     assert "* a category" in categorical()[0]._repr_html_()
 
 

@@ -8,11 +8,12 @@ do. Print, notebook and command line all show this table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from texplainer.errors import InputError, ModelError
+from texplainer.explanation import text
 
 if TYPE_CHECKING:
     from texplainer.explanation.explanation import Explanation
@@ -67,7 +68,8 @@ class RowTable:
         left = self.order[shown:]
         if len(left):
             rest = [
-                signed(np.nansum(c.values[left])) if c.attribution == "shapley" else "" for c in self.columns
+                text.signed(np.nansum(c.values[left])) if c.attribution == "shapley" else ""
+                for c in self.columns
             ]
             out.append([f"{len(left)} others", "", *rest])
         return out
@@ -97,12 +99,8 @@ class RowTable:
         if column.attribution == "slope" and self._flat(column)[feature]:
             return FLAT
         bound, largest = column.bounds[feature], np.nanmax(np.abs(column.values), initial=0.0)
-        value = (
-            number(column.values[feature])
-            if column.attribution == "variation"
-            else signed(column.values[feature])
-        )
-        words = value + (f" ± {number(bound, 1)}" if np.isfinite(bound) and bound > EXACT * largest else "")
+        words = text.signed(column.values[feature], bound, EXACT * largest)
+        words = words.lstrip("+") if column.attribution == "variation" else words
         marked = self.category[feature] and column.attribution in ("slope", "gradient")
         return words + (CATEGORY_MARK if marked else "")
 
@@ -136,7 +134,7 @@ def _table(explanation: Explanation, parts: list[Explanation], missing: str, o: 
         prediction=_prediction(explanation, o),
         order=np.argsort(-size, kind="stable"),
         names=explanation.feature_names,
-        cells=tuple(cell_text(cell) for cell in arrays["data"][0]),
+        cells=tuple(text.cell_text(cell) for cell in arrays["data"][0]),
         category=category,
         columns=columns,
         missing=missing,
@@ -170,39 +168,5 @@ def _prediction(explanation: Explanation, o: int) -> str:
     base = float(
         np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0, o]
     )
-    name = str(explanation.output_names[o])
-    name = f"class {name}" if name.isdigit() else name
-    if explanation.scale == "log-odds":
-        return f"{name}: {_percent(value)} (log-odds {number(value)}); base value {_percent(base)} ({number(base)})"
-    if explanation.scale == "probability":
-        return f"{name}: {value:.1%}; base value {base:.1%}"
-    return f"{name}: {number(value)}; base value {number(base)}"
-
-
-def _percent(log_odds: float) -> str:
-    share = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
-    return "below 0.1%" if share < 0.001 else "above 99.9%" if share > 0.999 else f"{share:.1%}"
-
-
-def signed(value: float) -> str:
-    """A number with its sign."""
-    return f"+{number(value)}" if value > 0 else number(value)
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number as people write it: 594,900 and 0.0123, an exponent only where it is very small or large."""
-    value = float(value)
-    if not np.isfinite(value) or value == 0:
-        return "nan" if np.isnan(value) else f"{value:.0f}"
-    size = abs(value)
-    if size >= 1e9 or size < 1e-4:
-        return f"{value:.{digits - 1}e}"
-    places = max(0, digits - 1 - int(np.floor(np.log10(size))))
-    return f"{value:,.{places}f}"
-
-
-def cell_text(cell: Any) -> str:
-    """A value of the user's table as text."""
-    if cell is None or cell != cell:
-        return "missing"
-    return f"{cell:,.6g}" if isinstance(cell, (float, np.floating)) else str(cell)
+    shown, usual = (text.prediction_text(number, explanation.scale) for number in (value, base))
+    return f"{text.output_text(explanation.output_names[o])}: {shown}; base value {usual}"

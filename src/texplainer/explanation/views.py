@@ -8,6 +8,7 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explanation.row import row_tables
+from texplainer.explanation.text import columns_text
 
 if TYPE_CHECKING:
     from texplainer.explanation.explanation import Explanation
@@ -84,35 +85,41 @@ def to_shap(explanation: Explanation) -> Any:
 
 def summary_words(explanation: Explanation) -> str:
     """What was explained, how, at which cost, and how far to trust it: a few lines."""
+    if len(explanation) == 1:
+        return _row_text(explanation)
+    title, facts = summary(explanation)
+    return "\n".join([title, *(f"  {name:12} {words}" for name, words in facts)])
+
+
+def summary(explanation: Explanation) -> tuple[str, list[tuple[str, str]]]:
+    """A title, and what is known of an Explanation of many rows by name."""
     arrays = explanation.arrays
     rows, features, outputs = arrays["values"].shape
-    if rows == 1:
-        return _row_text(explanation)
     names = explanation.output_names
     what = f"output {names[0]!r}" if outputs == 1 else f"{outputs} outputs"
-    lines = [
+    title = (
         f"Explanation of {rows} rows x {features} features, {what} "
         f"on the {explanation.scale} scale, attribution {explanation.attribution!r}"
-    ]
+    )
     if explanation.others:
-        lines[0] += f", with {', '.join(map(repr, explanation.others))}"
+        title += f", with {', '.join(map(repr, explanation.others))}"
+    facts = []
     if explanation.settings.get("question"):
-        lines.append(f"  question     {explanation.settings['question']}")
+        facts.append(("question", str(explanation.settings["question"])))
     if explanation.engine:
-        lines.append(f"  engine       {explanation.engine}: {explanation.settings.get('why', '')}")
+        facts.append(("engine", f"{explanation.engine}: {explanation.settings.get('why', '')}"))
     cost = arrays.get("evaluations")
     if cost is not None and len(cost) and np.isfinite(cost).all():  # not every other explainer counts
-        lines.append(f"  evaluations  {int(cost.sum()):,} ({cost.mean():,.0f} a row)")
+        facts.append(("evaluations", f"{int(cost.sum()):,} ({cost.mean():,.0f} a row)"))
     if "error" in arrays and np.isfinite(arrays["values"]).any():
-        lines.append(f"  error bound  {_error_words(arrays['values'], arrays['error'])}")
+        facts.append(("error bound", _error_words(arrays["values"], arrays["error"])))
     if "relative_change" in arrays:
-        lines.append(f"  change       {_relative_change_words(arrays['relative_change'])}")
+        facts.append(("change", _relative_change_words(arrays["relative_change"])))
     if "stability" in arrays:
-        counts = explanation.stability_counts()
-        lines.append("  rows         " + ", ".join(f"{n} {v}" for v, n in counts.items()))
+        facts.append(("rows", ", ".join(f"{n} {v}" for v, n in explanation.stability_counts().items())))
     if explanation.categories:
-        lines.append(f"  categorical  {', '.join(explanation.categories)}")
-    return "\n".join(lines)
+        facts.append(("categorical", ", ".join(explanation.categories)))
+    return title, facts
 
 
 def _row_text(explanation: Explanation) -> str:
@@ -120,11 +127,7 @@ def _row_text(explanation: Explanation) -> str:
     parts = []
     for table in row_tables(explanation):
         cells = table.lines()
-        widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
-        lines = [f"row {table.label}, {table.prediction}"]
-        for name, *rest in cells:
-            right = "  ".join(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))
-            lines.append(f"  {name:{widths[0]}}  {right}".rstrip())
+        lines = [f"row {table.label}, {table.prediction}", *columns_text(cells, right=1)]
         parts.append("\n".join(lines + [f"  {note}" for note in table.notes()]))
     return "\n\n".join(parts)
 

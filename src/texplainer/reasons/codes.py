@@ -15,8 +15,8 @@ import numpy as np
 
 from texplainer.attributions import table
 from texplainer.errors import InputError
+from texplainer.explanation import text
 from texplainer.explanation.explanation import Explanation
-from texplainer.reasons import text
 from texplainer.reasons.columns import known_names, typical_values
 from texplainer.support.names import suggest
 from texplainer.tables import native
@@ -107,8 +107,17 @@ class Reasons:
         head = ("rank", "reason", "value", "typical", "contribution")
         parts = [text.html_table(self._title(), (), ())]
         for one in self.rows[:PRINTED]:
-            foot = [["", words, "", "", ""] for words in self._foot(one)]
-            parts.append(text.html_table(self._heading(one), head, [*_cells(one), *foot]))
+            lines = [
+                [
+                    f"{r.rank}{'=' if r.tied else ''}{'' if r.certain else '?'}",
+                    r.phrase or r.feature,
+                    text.cell_text(r.value),
+                    "" if r.reference is None else text.cell_text(r.reference),
+                    _contribution(r.contribution, r.bound),
+                ]
+                for r in one.reasons
+            ]
+            parts.append(text.html_table(self._heading(one), head, lines, self._foot(one)))
         return "".join(parts)
 
     def _title(self) -> str:
@@ -117,8 +126,8 @@ class Reasons:
 
     def _heading(self, one: RowReasons) -> str:
         shown = text.prediction_text(one.prediction, self.scale)
-        average = text.prediction_text(one.base, self.scale)
-        return f"row {one.row}: {table.quantity('', self.output)} {shown}; average {average}"
+        usual = text.prediction_text(one.base, self.scale)
+        return f"row {one.row}: {text.output_text(self.output)} {shown}; base value {usual}"
 
     def _row_lines(self, one: RowReasons) -> list[str]:
         return [
@@ -140,9 +149,9 @@ class Reasons:
             lines.append(f"tied with the last reason and not listed: {', '.join(one.also)}")
         if any(not reason.certain for reason in one.reasons):
             lines.append("? the error bound reaches 0: the direction is not certain")
-        lines.append(f"all other features together {text.signed_text(one.rest)}")
+        lines.append(f"all other features together {text.signed(one.rest)}")
         if self.excluded:
-            total = text.signed_text(one.excluded, one.excluded_bound)
+            total = _contribution(one.excluded, one.excluded_bound)
             lines.append(f"excluded features ({', '.join(self.excluded)}) together {total}")
         return lines
 
@@ -155,10 +164,15 @@ def _cells(one: RowReasons) -> list[list[str]]:
             r.phrase or r.feature,
             f"{r.feature} = {text.cell_text(r.value)}",
             "" if r.reference is None else f"typical: {text.cell_text(r.reference)}",
-            text.signed_text(r.contribution, r.bound),
+            _contribution(r.contribution, r.bound),
         ]
         for r in one.reasons
     ]
+
+
+def _contribution(value: float, bound: float) -> str:
+    """A contribution with its bound, where that is not negligible."""
+    return text.signed(value, bound, 1e-4 * abs(value))
 
 
 @dataclass(frozen=True)

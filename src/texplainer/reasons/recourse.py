@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError, UndefinedRowsWarning
-from texplainer.reasons import text
+from texplainer.explanation import text
 from texplainer.reasons.goal import Goal, goal_of
 from texplainer.reasons.moves import FEW, moves_of
 from texplainer.reasons.search import Search, State, cushion_of, diverse, made_robust, solutions

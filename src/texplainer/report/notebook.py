@@ -11,12 +11,13 @@ import numpy as np
 from texplainer.attributions import table
 from texplainer.explanation import views
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.row import RowTable, row_tables
+from texplainer.explanation.row import CATEGORY_MARK, RowTable, row_tables
+from texplainer.explanation.text import captioned, signed
+from texplainer.report.swarm import beeswarm
 
 MOST = 8
-POSITIVE, NEGATIVE, AMOUNT = "#D55E00", "#0072B2", "#2A8C82"
+POSITIVE, NEGATIVE = "#D55E00", "#0072B2"
 HALF = 80  # pixels a bar may take on either side of its axis
-_CELL = 'style="text-align:left;padding:1px 12px 1px 0"'
 
 
 def explanation(subject: Explanation) -> str:
@@ -25,21 +26,42 @@ def explanation(subject: Explanation) -> str:
 
 
 def many_rows(subject: Explanation) -> str:
-    """The repr, and the strongest features with bars."""
+    """What was explained; a picture of the strongest features, one dot per row; and their table."""
+    title, facts = views.summary(subject)
     found = views.importance(subject)
+    order = [subject.feature_names.index(name) for name in found["feature"][:MOST]]
+    names = marked_names(subject)
+    signs = table.signed(subject.attribution)
     rows = []
-    with np.errstate(invalid="ignore"):
-        top = float(np.nanmax(found["mean_abs"], initial=0.0)) or 1.0
-    for name, size, share in zip(
-        found["feature"][:MOST], found["mean_abs"][:MOST], found["positive_share"][:MOST], strict=True
-    ):
-        length = 0 if np.isnan(size) else round(120 * float(size) / top)
-        signs = [f"{share:.0%}"] if table.signed(subject.attribution) else []
-        rows.append([escape(str(name)), f"{size:.3g}", _bar(length, AMOUNT), *signs])
-    heads = ("feature", "mean size", "", *(["positive"] if table.signed(subject.attribution) else []))
+    for i, j in enumerate(order):
+        cells = [
+            names[j],
+            signed(found["mean_abs"][i], found["bound"][i], 1e-3 * found["mean_abs"][i]).lstrip("+"),
+        ]
+        rows.append(
+            [escape(cell) for cell in (*cells, *([f"{found['positive_share'][i]:.0%}"] if signs else []))]
+        )
+    heads = ("feature", "mean |value|", *(["positive"] if signs else []))
     if len(found["feature"]) > MOST:
-        rows.append([f"the other {len(found['feature']) - MOST}", *[""] * (len(heads) - 1)])
-    return captioned_table(repr(subject), heads, rows)
+        rows.append([f"{len(found['feature']) - MOST} others", *[""] * (len(heads) - 1)])
+    of = f", output {subject.output_names[0]!r}" if len(subject.output_names) > 1 else ""
+    picture = beeswarm(subject, order, names)
+    note = f"one dot per row{of}; colour: the feature's own value, from low (blue) to high (orange)"
+    marked = [f"{CATEGORY_MARK} a category: the prediction compared with its other categories"]
+    return (
+        captioned(title, (), [[escape(name), escape(words)] for name, words in facts])
+        + (picture + captioned("", (), (), [note]) if picture else "")
+        + captioned("", heads, rows, marked if names != subject.feature_names else [])
+    )
+
+
+def marked_names(subject: Explanation) -> tuple[str, ...]:
+    """The features' names, with a mark behind the categories of an attribution that is a slope for numbers."""
+    slopes = subject.attribution in ("slope", "gradient")
+    return tuple(
+        f"{name}{CATEGORY_MARK}" if slopes and name in subject.categories else name
+        for name in subject.feature_names
+    )
 
 
 def one_row(subject: Explanation) -> str:
@@ -55,16 +77,12 @@ def _one_output(row: RowTable) -> str:
     for line, j in zip_longest(lines, row.order[:MOST]):  # the last line may be the sum of the others
         bar = "" if j is None else _signed_bar(float(np.nan_to_num(first[j])), longest)
         cells.append([*(escape(cell) for cell in line[:2]), bar, *(escape(cell) for cell in line[2:])])
-    caption = "\n".join([f"row {row.label}, {row.prediction}", *row.notes()])
-    return captioned_table(caption, (*head[:2], "", *head[2:]), cells)
+    caption = f"row {row.label}, {row.prediction}"
+    return captioned(caption, (*head[:2], "", *head[2:]), cells, row.notes())
 
 
 def _length(value: float, longest: float, most: int = 120) -> int:
     return 0 if np.isnan(value) else round(most * abs(float(value)) / longest)
-
-
-def _bar(length: int, colour: str) -> str:
-    return f'<div style="background:{colour};height:.7em;width:{length}px"></div>'
 
 
 def _signed_bar(value: float, longest: float) -> str:
@@ -74,16 +92,6 @@ def _signed_bar(value: float, longest: float) -> str:
     colour = POSITIVE if value >= 0 else NEGATIVE
     bar = f"height:.7em;width:{length}px;margin-left:{shift}px;background:{colour}"
     return f'<div style="width:{2 * HALF}px"><div style="{bar}"></div></div>'
-
-
-def captioned_table(caption: str, head: tuple[str, ...], rows: list[list[Any]]) -> str:
-    """A table under its caption; cells are HTML already, the caption is not."""
-    heads = "".join(f"<th {_CELL}>{escape(h)}</th>" for h in head)
-    body = "".join("<tr>" + "".join(f"<td {_CELL}>{c}</td>" for c in row) + "</tr>" for row in rows)
-    return (
-        f'<pre style="white-space:pre-wrap">{escape(caption)}</pre>'
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-    )
 
 
 def evaluation(subject: Any) -> str:
@@ -96,4 +104,4 @@ def evaluation(subject: Any) -> str:
         rows.append([escape(str(name)) + control, *cells])
     heads = [f"{c.label} {c.part}".strip() + (" ↓" if c.better == "low" else " ↑") for c in subject.columns]
     words = f"Evaluation of {len(subject.explainers)} explainers on {subject.scores.shape[2]} rows"
-    return captioned_table(words, ("", *heads), rows)
+    return captioned(words, ("", *heads), rows)
