@@ -6,17 +6,22 @@ import json
 
 import chromium
 import numpy as np
+import pandas as pd
 import pytest
 from page_subjects import EVIL, evaluation
 from plot_subjects import categorical, made
+from sklearn.ensemble import HistGradientBoostingClassifier
 
+import texplainer as tx
 from texplainer import report
+from texplainer.explanation.row import row_tables
+from texplainer.reasons import codes
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(chromium.found() is None, reason="Chromium is not installed"),
 ]
-ROWS = "[...document.querySelectorAll('section.explanation tbody tr.pickable')]"
+ROWS = "[...document.querySelectorAll('section.explanation .scroll tbody tr.pickable')]"
 NAMES = (EVIL, "income", "größe", "$x$", "e", "a_very_long_feature_name_that_never_ends")
 
 
@@ -55,6 +60,60 @@ def test_it_draws_the_numbers(opened):
     assert page.run("document.querySelector('h2').textContent") == EVIL
 
 
+def table_of(page, selector):
+    script = f"[...document.querySelectorAll('{selector} tr')].map(r => [...r.cells].map(c => c.textContent))"
+    return [[cell.replace("−", "-") for cell in row] for row in page.run(script)]
+
+
+@pytest.mark.parametrize("kind", ["log-odds", "category", "bounds"])
+def test_a_row_has_the_numbers_that_python_prints(browser, tmp_path, kind):
+    explainer, X = explained(kind)
+    both = explainer(X, attribution=("slope", "shapley"))
+    both.save(tmp_path / "both.npz")  # a loaded result holds both
+    path = report.write(tx.Explanation.load(tmp_path / "both.npz"), tmp_path / "report.html")
+    page = browser.page()
+    page.open(path.as_uri(), "document.querySelectorAll('.two-columns tr').length > 2")
+    for r in (0, 3):
+        page.run(f"{ROWS}[{r}].click()")
+        (python,) = row_tables(both[r])
+        found = table_of(page, ".two-columns")
+        assert [[*line[:2], *line[3:]] for line in found] == [[*line] for line in python.lines()]
+        notes = page.run("[...document.querySelectorAll('.two-columns .note')].map(n => n.textContent)")
+        assert notes == python.notes()
+        headline = page.run("document.querySelector('.headline').textContent").replace("−", "-")
+        assert headline == python.prediction
+        assert page.run("document.querySelector('.row-card h3').textContent") == f"Row {both.index[r]}"
+        for sign, toward in ((0, "up"), (1, "down")):
+            page.run(
+                f"(() => {{ const s = document.querySelector('.reasons-card select'); s.selectedIndex = {sign}; s.dispatchEvent(new Event('change')); }})()"
+            )
+            reasons = both[[r]].reasons(toward=toward)
+            shown = [[line[0], line[1], line[-1]] for line in table_of(page, ".reasons-list")[1:]]
+            cells = codes._cells(reasons[0])
+            assert shown == [[c[0].replace(" ", ""), c[1], c[4]] for c in cells]
+    assert page.complaints() == []
+
+
+def explained(kind):
+    random = np.random.default_rng(5)
+    X = pd.DataFrame(random.normal(size=(60, 13)) * 1200, columns=[f"x{j}" for j in range(13)])
+    X.index = [f"C-{i}" for i in range(60)]
+    if kind == "bounds":
+
+        def bent(rows):
+            return (
+                np.tanh(np.asarray(rows) / 1000).sum(axis=1)
+                + np.asarray(rows)[:, 0] * np.asarray(rows)[:, 1] / 1e6
+            )
+
+        return tx.TExplainer(bent, X, max_evals=60), X[:5]
+    if kind == "category":
+        X["colour"] = pd.Categorical(random.choice(["red", "blue"], 60))
+    y = (X["x0"] + X["x1"].abs() / 2 > 300) | (X["x2"] > 1000)
+    model = HistGradientBoostingClassifier(max_iter=15, categorical_features="from_dtype").fit(X, y)
+    return tx.TExplainer(model, X), X[:5]
+
+
 def test_hovering_a_bar_shows_its_value(opened):
     page, explanation, _ = opened
     page.hover(".row .bar-row")
@@ -85,7 +144,11 @@ def test_rows_are_filtered_by_word_and_by_value(opened):
 
     assert matching("unstable") == [3, 23]
     assert matching("income > 0.5") == np.nonzero(explanation.data[:, 1] > 0.5)[0].tolist()
-    assert matching("no such thing") == []
+    said = "document.querySelector('section.explanation .message[role=status]').textContent"
+    assert matching("no such thing") == [] and "No row has the identifier" in page.run(said)
+    assert matching("incom > 0.5") == [] and "Did you mean “income”?" in page.run(said)
+    assert matching("income > many") == [] and "“many” is not a number" in page.run(said)
+    assert matching("row 7") == [7] and page.run(said) == "1 of 40 rows"
     assert len(matching("")) == 40
 
 

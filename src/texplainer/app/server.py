@@ -34,7 +34,7 @@ HOSTS = ("127.0.0.1", "localhost")
 MOST_BYTES = 1_000_000
 IDLE_SECONDS = 10.0  # after which a connection that asks nothing is looked at, and closed the next time
 QUESTIONS = ("about", "row", "explain", "compare", "stability", "overview")
-SCRIPTS = ("dom.js", "charts.js", "attributions.js", "clouds.js", "tables.js")
+SCRIPTS = ("dom.js", "charts.js", "attributions.js", "clouds.js", "tables.js", "row.js")
 
 
 def web_application(workbench: Workbench, token: str) -> Starlette:

@@ -77,10 +77,10 @@ class RowTable:
     def notes(self) -> list[str]:
         """The stability of each column, what the mark means, and which column is missing."""
         out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
-        if self.category.any() and any(column.attribution == "slope" for column in self.columns):
+        if self.category.any() and any(marks_categories(column.attribution) for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
         if any(
-            column.attribution == "slope" and self._flat(column)[self.order[:SHOWN]].any()
+            may_be_flat(column.attribution) and self._flat(column)[self.order[:SHOWN]].any()
             for column in self.columns
         ):
             out.append(
@@ -96,13 +96,23 @@ class RowTable:
         return slopes.negligible() & ~shapley.negligible()
 
     def _cell(self, column: RowColumn, feature: int) -> str:
-        if column.attribution == "slope" and self._flat(column)[feature]:
+        if may_be_flat(column.attribution) and self._flat(column)[feature]:
             return FLAT
         bound, largest = column.bounds[feature], np.nanmax(np.abs(column.values), initial=0.0)
         words = text.signed(column.values[feature], bound, EXACT * largest)
         words = words.lstrip("+") if column.attribution == "variation" else words
-        marked = self.category[feature] and column.attribution in ("slope", "gradient")
+        marked = self.category[feature] and marks_categories(column.attribution)
         return words + (CATEGORY_MARK if marked else "")
+
+
+def marks_categories(attribution: str) -> bool:
+    """Whether the values of categories are of another kind than those of numbers, which are slopes."""
+    return attribution in ("slope", "gradient")
+
+
+def may_be_flat(attribution: str) -> bool:
+    """Whether a value of 0 can be one of a feature that the model uses: other values of it are too far away."""
+    return attribution == "slope"
 
 
 def row_tables(explanation: Explanation) -> list[RowTable]:

@@ -27,6 +27,7 @@ SCRIPTS = (
     "attributions.js",
     "clouds.js",
     "tables.js",
+    "row.js",
     "sections.js",
     "images.js",
     "evaluation.js",

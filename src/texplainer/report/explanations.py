@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from texplainer.attributions import table
+from texplainer.explanation import row, text
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import audit
+from texplainer.reasons.columns import typical_values
 from texplainer.support import hashing
 
 BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 MB
@@ -39,11 +41,13 @@ def payload(explanation: Explanation) -> dict[str, Any]:
         "outputs": list(explanation.output_names),
         "rows": rows,
         "kept": kept.tolist() if len(kept) < rows else None,
+        "labels": [str(label) for label in shown.index] if "index" in shown.arrays else None,
         "predictions": packed(shown.arrays["predictions"]),
         "data": [column(data[:, j]) for j in range(data.shape[1])],
         "categorical": [name in explanation.categories for name in explanation.feature_names],
         "attributions": found,
         "missing": "" if len(found) > 1 else how_to_get_the_other(explanation),
+        "typical": typical(explanation),
         "facts": facts(explanation),
         **quantities(explanation),
     }
@@ -61,12 +65,13 @@ def _kept(explanation: Explanation) -> np.ndarray:
 
 
 def with_sibling(explanation: Explanation) -> list[Explanation]:
-    """The explanation's slopes and Shapley values; only itself if it was loaded without an explainer."""
-    if explanation.live is None:
+    """The explanation's slopes and Shapley values; only itself if it was loaded with one attribution."""
+    beside = table.shown_beside(explanation.attribution)
+    if explanation.live is None and beside not in explanation.others:
         return [explanation]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # undefined rows are marked in their stability
-        other = explanation.with_attribution(table.shown_beside(explanation.attribution))
+        other = explanation.with_attribution(beside)
     return sorted([explanation, other], key=lambda one: table.adds_up(one.attribution))
 
 
@@ -78,11 +83,23 @@ def how_to_get_the_other(explanation: Explanation) -> str:
 
 
 def quantities(explanation: Explanation) -> dict[str, Any]:
-    """Return the name of the explained quantity, and whether it is a log-odds."""
+    """Return the names of the explained outputs and quantities, and their scale."""
     return {
+        "output_words": [text.output_text(name) for name in explanation.output_names],
+        "scale": explanation.scale,
         "quantities": [table.quantity(explanation.scale, str(name)) for name in explanation.output_names],
         "log_odds": explanation.scale == "log-odds",
     }
+
+
+def typical(explanation: Explanation) -> list[Any] | None:
+    """What is typical of each feature in the background: a mean or a category; None if that is not known."""
+    if explanation.live is None or explanation.live.background is None:
+        return None
+    names, rows = explanation.live.background()
+    found = typical_values(rows, names)
+    shown = [found.get(name) for name in explanation.feature_names]
+    return [value if value is None or isinstance(value, (int, float)) else str(value) for value in shown]
 
 
 def attribution_words(explanation: Explanation) -> dict[str, Any]:
@@ -94,6 +111,10 @@ def attribution_words(explanation: Explanation) -> dict[str, Any]:
     two_units = spec is not None and spec.level_unit != spec.feature_unit and any(levels)
     return {
         "name": name,
+        "head": row.HEADS.get(name, name),
+        "place": [*row.HEADS, name].index(name),  # of its column in the table of a row
+        "marks_categories": row.marks_categories(name),
+        "may_be_flat": row.may_be_flat(name),
         "question": name if spec is None else spec.question,
         "signed": table.signed(name),
         "adds_up": table.adds_up(name),

@@ -11,7 +11,7 @@ import numpy as np
 from texplainer.attributions import table
 from texplainer.explanation import views
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.row import CATEGORY_MARK, RowTable, row_tables
+from texplainer.explanation.row import CATEGORY_MARK, RowTable, marks_categories, row_tables
 from texplainer.explanation.text import captioned, signed
 from texplainer.report.swarm import beeswarm
 
@@ -57,7 +57,7 @@ def many_rows(subject: Explanation) -> str:
 
 def marked_names(subject: Explanation) -> tuple[str, ...]:
     """The features' names, with a mark behind the categories of an attribution that is a slope for numbers."""
-    slopes = subject.attribution in ("slope", "gradient")
+    slopes = marks_categories(subject.attribution)
     return tuple(
         f"{name}{CATEGORY_MARK}" if slopes and name in subject.categories else name
         for name in subject.feature_names

@@ -12,12 +12,23 @@ TX.fold = (items, most, sum = true) => {
   return [...sorted.slice(0, most - 1), { name: `the other ${rest.length}`, value, folded: true, plain: rest[0].plain }];
 };
 
+// The width of a chart's text in pixels, and a name cut to it.
+TX.textWidth = (() => {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = "12.5px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
+  return (words) => pen.measureText(words.slice(0, 300)).width;
+})();
+TX.fit = (name, room) => {
+  let letters = Math.min([...name].length, 300), shown = TX.shorten(name, letters);
+  while (letters > 6 && TX.textWidth(shown) > room) { letters -= 1; shown = TX.shorten(name, letters); }
+  return shown;
+};
+
 TX.frame = (width, rows, items) => {
-  const length = (item) => Math.min(item.name.length, 30) + (item.detail || "").length;
-  const label = Math.min(Math.max(...items.map(length)) * LETTER + 14, width * 0.44);
+  const label = Math.min(Math.max(...items.map((item) => TX.textWidth(item.name + (item.detail || "")))) + 18, width * 0.48);
   const height = rows * ROW + 34;
   const svg = TX.svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, height, role: "group" });
-  return { svg, label, height, letters: Math.floor((label - 14) / LETTER) };
+  return { svg, label, height };
 };
 
 // A band behind one line of the chart: hover, focus, pick.
@@ -29,7 +40,7 @@ TX.row = (frame, width, y, item, pick) => TX.svg("g", {
   onkeydown: pick ? (event) => { if (event.key === "Enter") pick(item); } : null,
 },
 TX.svg("rect", { class: "back", x: 0, y, width, height: ROW }),
-TX.svg("text", { x: frame.label - 10, y: y + 17, class: "end" }, TX.shorten(item.name, Math.max(6, frame.letters - (item.detail || "").length)) + (item.detail || "")));
+TX.svg("text", { x: frame.label - 10, y: y + 17, class: "end" }, TX.fit(item.name, frame.label - 16 - TX.textWidth(item.detail || "")) + (item.detail || "")));
 
 TX.bar = (item, x0, x1, y) => {
   const left = Math.min(x0, x1), width = Math.max(Math.abs(x1 - x0), 0.8);

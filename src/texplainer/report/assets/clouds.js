@@ -56,7 +56,7 @@ TX.answer = (canvas, points, words, pick) => {
 
 // series: [{name, values, shares}]; points pile up where they are dense. Without shares (categories) they are grey.
 TX.beeswarm = (width, series, { words, pick }) => {
-  const line = 34, label = Math.min(width * 0.36, 190), height = series.length * line + 28;
+  const line = 34, label = Math.min(width * 0.4, Math.max(...series.map(({ name }) => TX.textWidth(name))) + 12), height = series.length * line + 28;
   const { canvas, pen } = TX.canvas(width, height);
   let low = 0, high = 0;
   for (const { values } of series) for (const v of values) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
@@ -74,7 +74,7 @@ TX.beeswarm = (width, series, { words, pick }) => {
     const y = index * line + line / 2;
     pen.fillStyle = TX.colour("--ink");
     pen.textAlign = "right";
-    pen.fillText(TX.shorten(name, Math.floor(label / 7.2)), label - 4, y);
+    pen.fillText(TX.fit(name, label - 8), label - 4, y);
     const piles = new Map();
     for (let i = 0; i < values.length; i++) {
       if (!Number.isFinite(values[i])) continue;

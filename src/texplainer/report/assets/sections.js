@@ -12,7 +12,7 @@ TX.attributionOf = (found, part, state, data) => {
   const mean = (f, which = "mean") => found.importance[which][f][state.output];
   return {
     ...found, gradient, relative_change, mean,
-    value: (r, f) => cell(values, r, f), slope: (r, f) => cell(gradient, r, f), base: (r) => base[r * outputs + state.output],
+    value: (r, f) => cell(values, r, f), bound: (r, f) => cell(errors, r, f), slope: (r, f) => cell(gradient, r, f), base: (r) => base[r * outputs + state.output],
     order: () => part.features.map((_, f) => f).sort((a, b) => mean(b) - mean(a)),
     items: (r) => part.features.map((name, f) => TX.item(found, f, name, data[f][r], {
       value: cell(values, r, f), error: cell(errors, r, f), slope: cell(gradient, r, f), doubt: Boolean(flags && flags[r * features + f]),
@@ -78,7 +78,7 @@ TX.attributionCards = (attribution, part, state, data, shares, { label, predicti
     const hidden = attribution.adds_up ? 0 : Math.max(0, part.features.length - 16);
     notes[0].textContent = `Mean absolute value over the rows; thin line: quartiles${hidden ? `; ${hidden} smaller features omitted` : ""}. ${TX.sentence(means)}.`;
     notes[1].textContent = `One dot per row; colour: the feature's value, low (blue) to high (orange), grey for categories. ${TX.sentence(means)}.`;
-    notes[2].textContent = `Row ${label(r)}: ${TX.calm(part.quantities[state.output])} = ${TX.number(prediction(r))}${TX.asProbability(part, prediction(r))}. ${TX.sentence(means)}.`;
+    notes[2].textContent = `Row ${TX.calm(String(label(r)))}: ${TX.calm(part.output_words[state.output])} ${TX.onBothScales(part, prediction(r))}. ${TX.sentence(means)}.`;
     notes[3].textContent = attribution.gradient ? "The line through each point is the model's slope there. Unstable rows are orange." : `${TX.sentence(means)}. Unstable rows are orange.`;
     TX.stability(chip, attribution.stability[r], attribution.relative_change[r], attribution.reason[r]);
   };
@@ -92,12 +92,14 @@ TX.sections.explanation = (part, open = null) => {
   const outputs = part.outputs.length, predictions = TX.unpack(part.predictions);
   const data = part.data.map(TX.column);
   const shares = data.map((column, f) => (part.categorical[f] || part.data[f].levels ? null : TX.ranks(column)));
-  const state = { output: 0, row: 0, feature: 0 };
-  const label = (r) => (part.kept ? part.kept[r] : r);
+  const state = { output: 0, row: 0, feature: 0, sign: 1 };
+  const position = (r) => (part.kept ? part.kept[r] : r);
+  const label = (r) => (part.labels ? part.labels[r] : position(r));
+  const byNumber = !part.labels || part.labels.every((one) => one.trim() !== "" && Number.isFinite(Number(one)));
   const prediction = (r) => predictions[r * outputs + state.output];
   const attributions = part.attributions.map((found) => TX.attributionOf(found, part, state, data));
   const first = attributions[0];
-  const pickRow = (r) => { state.row = r; table.refresh(); all((one) => one.redraw(2, 3)); if (open) open(label(r)); };
+  const pickRow = (r) => { state.row = r; table.refresh(); all((one) => one.redraw(2, 3)); tell(); if (open) open(position(r)); };
   const pickFeature = (f) => { state.feature = f; featurePicker.selectedIndex = f; all((one) => one.redraw(0, 3)); };
   state.feature = first.order()[0];
   const parts = attributions.map((attribution) => TX.attributionCards(attribution, part, state, data, shares, { label, prediction, pickRow, pickFeature }));
@@ -108,25 +110,40 @@ TX.sections.explanation = (part, open = null) => {
 
   const lines = Array.from({ length: rows }, (_, r) => r);
   const table = TX.table([
-    { label: "row", value: label, number: true, words: (r) => String(label(r)) },
-    { label: "prediction", value: prediction, number: true },
+    { label: "row", value: (r) => (byNumber ? Number(label(r)) : label(r)), number: byNumber, words: (r) => TX.shorten(String(label(r)), 30) },
+    { label: "prediction", value: prediction, number: true, words: (r) => TX.onBothScales(part, prediction(r)) },
     { label: "strongest feature", value: (r) => part.features[first.strongest(r)], words: (r) => part.features[first.strongest(r)] },
     { label: "its value", value: (r) => first.value(r, first.strongest(r)), number: true },
-    { label: "relative_change", value: (r) => first.relative_change[r], number: true, words: (r) => (Number.isFinite(first.relative_change[r]) ? TX.percent(first.relative_change[r]) : "") },
+    { label: "relative change", value: (r) => first.relative_change[r], number: true, words: (r) => (Number.isFinite(first.relative_change[r]) ? TX.percent(first.relative_change[r]) : "") },
     { label: "stability", value: (r) => first.stability[r], words: (r) => first.stability[r], chip: true },
     { label: "why", value: (r) => first.reason[r], words: (r) => first.reason[r] },
   ], lines, { pick: (r) => pickRow(r), picked: (r) => r === state.row });
   const message = TX.el("div", { class: "message", role: "status" });
   const filter = TX.el("input", {
-    type: "search", placeholder: `unstable, or ${TX.shorten(part.features[0], 20)} > 1`, "aria-label": "filter rows",
+    type: "search", placeholder: `row ${TX.shorten(String(label(0)), 20)}, unstable, or ${TX.shorten(part.features[Math.max(0, part.data.findIndex(({ levels }) => !levels))], 20)} > 1`, "aria-label": "find rows by identifier or condition",
     oninput: () => {
-      const test = TX.filter(filter.value, part.features, (r, f) => data[f][r], prediction,
-        (r) => `${label(r)} ${first.stability[r]} ${first.reason[r]} ${part.features[first.strongest(r)]}`);
-      const some = lines.filter(test);
-      message.textContent = filter.value ? `${some.length.toLocaleString("en")} of ${rows.toLocaleString("en")} rows` : "";
-      table.show(some);
+      const found = TX.find(filter.value, { names: part.features, rows: lines, label, cell: (r, f) => data[f][r], prediction, scale: part.scale,
+        text: (r) => `${first.stability[r]} ${first.reason[r]} ${part.features[first.strongest(r)]}` });
+      message.textContent = TX.calm(found.error || (filter.value.trim() ? `${found.rows.length.toLocaleString("en")} of ${rows.toLocaleString("en")} rows` : ""));
+      table.show(found.rows);
     },
   });
+
+  // One row: what was predicted, both columns, the reasons.
+  const heading = TX.el("p", { class: "headline" }), told = TX.el("div"), why = TX.el("div", { class: "reasons" });
+  const tell = () => {
+    const r = state.row, column = (one) => ({ ...one, values: part.features.map((_, f) => one.value(r, f)), bounds: part.features.map((_, f) => one.bound(r, f)),
+      stability: one.stability[r], reason: one.reason[r], relative_change: one.relative_change[r] });
+    const row = { names: part.features, cells: data.map((cells) => cells[r]), categorical: part.categorical, typical: part.typical, missing: part.missing, columns: attributions.map(column) };
+    rowCard.querySelector("h3").textContent = `Row ${TX.calm(String(label(r)))}`;
+    heading.textContent = TX.calm(`${part.output_words[state.output]}: ${TX.onBothScales(part, prediction(r))}; base value ${TX.onBothScales(part, first.base(r))}`);
+    told.replaceChildren(TX.rowTable(row, { pick: pickFeature }));
+    why.replaceChildren(TX.reasonsTable(row, row.columns.find((column) => column.adds_up), state.sign));
+  };
+  const rowCard = TX.card("Row", heading, told), reasonsCard = TX.card("Reasons", why);
+  rowCard.classList.add("wide", "row-card");
+  reasonsCard.classList.add("wide", "reasons-card");
+  reasonsCard.querySelector("header").append(TX.select("direction of the reasons", ["toward a higher prediction", "toward a lower prediction"], (i) => { state.sign = i ? -1 : 1; tell(); }));
 
   const chips = [`${part.rows.toLocaleString("en")} rows`, `${part.features.length} features`].map((words) => TX.el("span", { class: "chip" }, words));
   for (const attribution of attributions) {
@@ -136,30 +153,54 @@ TX.sections.explanation = (part, open = null) => {
     }
   }
   const top = TX.el("div", { class: "chips" }, chips);
-  if (outputs > 1) top.append(TX.select("output", part.quantities, (o) => { state.output = o; table.refresh(); all((one) => one.redraw()); }));
+  if (outputs > 1) top.append(TX.select("output", part.quantities, (o) => { state.output = o; table.refresh(); all((one) => one.redraw()); tell(); }));
   const rowsCard = TX.card("Rows", TX.el("div", { class: "tools" }, filter), message, table.node);
   rowsCard.classList.add("wide");
+  tell();
   const across = (i) => parts.map((one) => one.cards[i]);
   return [top,
     part.kept ? TX.el("p", { class: "soft small" }, `To keep the page small, it contains ${rows.toLocaleString("en")} of the ${part.rows.toLocaleString("en")} rows, evenly spaced.`) : null,
     part.missing ? TX.el("p", { class: "soft small missing" }, part.missing) : null,
-    TX.el("div", { class: "grid" }, ...across(0), ...across(1), rowsCard, ...across(2), ...across(3), TX.card("What was run", TX.facts(part.facts)))];
+    TX.el("div", { class: "grid" }, ...across(0), ...across(1), rowsCard, rowCard, reasonsCard, ...across(2), ...across(3), TX.card("What was run", TX.facts(part.facts)))];
 };
 
-// "age > 40" compares a feature or the prediction; anything else is looked for as text.
-TX.filter = (words, features, cell, prediction, text) => {
-  const match = /^\s*(.+?)\s*(<=|>=|!=|=|<|>)\s*(.+?)\s*$/.exec(words);
-  const name = match && match[1].toLowerCase();
-  const f = match ? features.findIndex((feature) => feature.toLowerCase() === name) : -1;
-  if (!match || (f < 0 && name !== "prediction")) {
-    const wanted = words.trim().toLowerCase();
-    return (r) => text(r).toLowerCase().includes(wanted);
+// Rows by identifier, by a condition such as "age > 40", or by text; {rows, error}: a wrong condition is an error, not 0 rows.
+TX.find = (words, { names, rows, label, cell, prediction, scale, text }) => {
+  const wanted = words.trim(), wrong = (error) => ({ rows: [], error });
+  if (!wanted) return { rows, error: "" };
+  const match = /^(.+?)\s*(<=|>=|!=|==|=|<|>)\s*(.+)$/.exec(wanted);
+  const own = rows.filter((r) => String(label(r)) === wanted.replace(/^row\s+/i, ""));
+  if (own.length) return { rows: own, error: "" };
+  if (!match) {
+    const found = rows.filter((r) => `${label(r)} ${text(r)}`.toLowerCase().includes(wanted.toLowerCase()));
+    return found.length ? { rows: found, error: "" } : wrong(`No row has the identifier “${wanted}”. A condition looks like: ${TX.shorten(names[0], 20)} > 1.`);
   }
-  const against = Number(match[3]);
-  const compare = {
-    "<": (v) => v < against, ">": (v) => v > against, "<=": (v) => v <= against, ">=": (v) => v >= against,
-    "=": (v) => (typeof v === "string" ? v === match[3] : Math.abs(v - against) <= 1e-6 * Math.abs(against)),
-    "!=": (v) => !compare["="](v),
+  const [, name, sign, against] = match, extra = scale === "log-odds" ? ["prediction", "probability"] : ["prediction"];
+  const known = [...names, ...extra], f = known.findIndex((one) => one.toLowerCase() === name.trim().toLowerCase());
+  if (f < 0) return wrong(`“${name}” is not a feature. ${TX.nearest(name, known)}`);
+  const value = (r) => (f < names.length ? cell(r, f) : known[f] === "probability" ? 1 / (1 + Math.exp(-prediction(r))) : prediction(r));
+  const texts = new Set(rows.map(value).filter((v) => typeof v === "string")), equal = ["=", "==", "!="].includes(sign);
+  if (texts.size && !equal) return wrong(`“${name}” holds text; compare it with = or !=.`);
+  if (texts.size && !texts.has(against)) return wrong(`“${against}” is not a value of “${name}”. ${TX.nearest(against, [...texts])}`);
+  const number = Number(against.replace(/^(.*)%$/, (_, share) => String(Number(share) / 100)));
+  if (!texts.size && Number.isNaN(number)) return wrong(`“${against}” is not a number, which “${name}” is compared with.`);
+  const same = (v) => (texts.size ? v === against : Math.abs(v - number) <= 1e-6 * Math.abs(number));
+  const test = { "<": (v) => v < number, ">": (v) => v > number, "<=": (v) => v <= number, ">=": (v) => v >= number, "=": same, "==": same, "!=": (v) => !same(v) }[sign];
+  return { rows: rows.filter((r) => test(value(r))), error: "" };
+};
+// "Did you mean …?", or what there is.
+TX.nearest = (word, known) => {
+  const distance = (a, b) => {
+    let line = Array.from({ length: b.length + 1 }, (_, j) => j);
+    for (let i = 1; i <= a.length; i++) {
+      const next = [i];
+      for (let j = 1; j <= b.length; j++) next[j] = Math.min(next[j - 1] + 1, line[j] + 1, line[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+      line = next;
+    }
+    return line[b.length];
   };
-  return (r) => compare[match[2]](f < 0 ? prediction(r) : cell(r, f));
+  const short = word.trim().toLowerCase().slice(0, 60);
+  const best = known.map((one) => [distance(short, one.toLowerCase().slice(0, 60)), one]).sort((a, b) => a[0] - b[0])[0];
+  if (best && best[0] <= Math.max(2, short.length / 3)) return `Did you mean “${TX.shorten(best[1], 60)}”?`;
+  return `There are ${known.slice(0, 6).map((one) => TX.shorten(one, 30)).join(", ")}${known.length > 6 ? ", …" : ""}.`;
 };
