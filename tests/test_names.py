@@ -14,7 +14,6 @@ EXPERIMENTS = house.SOURCE.parents[1] / "experiments"  # use the library, too
 CALLED_ELSEWHERE = {
     "_repr_html_": "notebooks",
     "with_interactions": "users, for the second-order surrogate",
-    "recourse": "users",
     "to_excel": "users",
     "list_commands": "click",
     "get_command": "click",

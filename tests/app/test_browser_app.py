@@ -11,6 +11,7 @@ from page_subjects import NAMES, fitted
 
 import texplainer as tx
 from texplainer import app
+from texplainer.explanation.row import row_tables
 
 pytestmark = [
     pytest.mark.browser,
@@ -104,8 +105,8 @@ def test_rows_explainers_and_small_changes_are_compared(opened):
 
 def test_the_global_view_opens_a_row(opened):
     opened.click("#overview")
-    opened.until("document.querySelectorAll('tbody tr.pickable').length === 30")
-    opened.run("document.querySelectorAll('tbody tr.pickable')[7].click()")
+    opened.until("document.querySelectorAll('.rows-card tbody tr.pickable').length === 30")
+    opened.run("document.querySelectorAll('.rows-card tbody tr.pickable')[7].click()")
     opened.until("document.getElementById('surrogate').parentNode.textContent.includes('row 7')")
     assert opened.run("document.getElementById('row').value") == "7"
 
@@ -168,3 +169,57 @@ def test_a_foreign_page_cannot_ask(browser, address):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_the_row_is_the_table_that_python_prints(browser):
+    model, rows = fitted((16, 16))
+    explainer = tx.TExplainer(model, rows, feature_names=NAMES)
+    with app.running(app.create(explainer, rows[:30])) as where:
+        page = browser.page()
+        page.open(where, READY)
+        (python,) = row_tables(explainer(rows[:1]))
+        found = page.run(
+            "[...document.querySelectorAll('#told tr')].map(r => [...r.cells].map(c => c.textContent.replace(/−/g, '-')))"
+        )
+        assert [[*line[:2], *line[3:]] for line in found] == [[*line] for line in python.lines()]
+        assert page.complaints() == []
+
+
+def test_a_click_on_a_feature_draws_its_curve(opened):
+    assert not opened.run("document.querySelectorAll('.curve').length")
+    opened.click("#told tbody tr")
+    opened.until("document.querySelectorAll('.curve .line, .curve .dot').length > 0")
+    assert opened.run("document.querySelectorAll('.curve .here').length") == 1
+
+
+def test_recourse_is_proposed_and_can_be_tried(opened):
+    before = figures(opened)[0]
+    opened.click("#recourse")
+    opened.until("document.querySelectorAll('#proposals .proposal').length > 0")
+    said = opened.run("document.querySelector('#proposals .proposal b').textContent")
+    opened.click("#proposals .proposal button")
+    opened.until(f"document.getElementById('prediction').textContent !== '{before}'")
+    assert figures(opened)[0] in said.replace("-", "−")
+
+
+def test_rows_are_found_by_condition_and_a_typo_is_an_error(browser, address):
+    page = browser.page()
+    page.open(address, READY)
+
+    def find(words):
+        page.run(
+            f"(() => {{ const f = document.getElementById('find'); f.value = '{words}'; f.dispatchEvent(new Event('change')); }})()"
+        )
+
+    find("7")
+    page.until("document.getElementById('row').value === '7'")
+    find("no such row")
+    page.until("document.getElementById('finding').textContent.includes('no row has the identifier')")
+
+
+def test_a_phone_does_not_scroll_sideways(browser, address):
+    page = browser.page()
+    page.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
+    page.open(address, READY)
+    assert page.run("document.documentElement.scrollWidth") == 390
+    assert page.run("document.querySelector('.answers').getBoundingClientRect().top < 300")

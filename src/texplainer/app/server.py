@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 HOSTS = ("127.0.0.1", "localhost")
 MOST_BYTES = 1_000_000
 IDLE_SECONDS = 10.0  # after which a connection that asks nothing is looked at, and closed the next time
-QUESTIONS = ("about", "row", "explain", "compare", "stability", "overview")
+QUESTIONS = ("about", "row", "find", "explain", "curve", "recourse", "compare", "stability", "overview")
 SCRIPTS = ("dom.js", "charts.js", "attributions.js", "clouds.js", "tables.js", "row.js")
 
 
@@ -116,7 +116,8 @@ def answer_page(html: str) -> Response:
 def explorer_page() -> str:
     """The explorer's HTML: its own files, and the report's charts and tables."""
     own = ("sections.js",)
-    scripts = [*(report.asset(n) for n in (*SCRIPTS, *own)), report.asset("app.js", str(__package__))]
+    scripts = [report.asset(name) for name in (*SCRIPTS, *own)]
+    scripts += [report.asset(name, str(__package__)) for name in ("panels.js", "app.js")]
     return report.fill_places(
         report.asset("index.html", str(__package__)),
         style=report.asset("style.css") + report.asset("app.css", str(__package__)),

@@ -17,15 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.app.find import matching_rows
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.text import cell_text
+from texplainer.reasons.columns import typical_values
+from texplainer.reasons.curve import ice_curve
 from texplainer.report import explanations
+from texplainer.tables import native
 from texplainer.types import Array, Explain
 
 OVERVIEW_ROWS = 500
 NEIGHBOURS = 24
 ANCHORS = 64  # explanations kept, of rows that are being moved
+RUG = 200  # values of a column below its curve
+FOUND = 10_000  # rows that a search returns
 FEW = 64  # rows that a single thread explains sooner than two that must meet
 MAIN = "T-Explainer"
 
@@ -50,6 +57,18 @@ class Workbench:
         """The rows to explore, as the explainer's floats (rows, features)."""
         return self.explainer.schema.read(self.data)
 
+    @cached_property
+    def labels(self) -> Any:
+        """The identifiers of the rows, if the table has any."""
+        return native.index_of(self.data)
+
+    @cached_property
+    def _typical(self) -> list[Any]:
+        """What is typical of each feature in the background: a mean or a category."""
+        schema = self.explainer.schema
+        found = typical_values(schema.shown(self.explainer.background.rows), schema.names)
+        return [found[name] for name in schema.names]
+
     # -------------------------------------------------------------- questions
 
     def about(self, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,14 +81,75 @@ class Workbench:
             "rows": len(self.rows),
             "features": [self._feature(j) for j in range(explainer.schema.width)],
             "outputs": ["predicted"] if predicted else list(explainer.predictor.output_names),
+            "classes": list(explainer.predictor.all_names)
+            if explainer.predictor.task == "classification"
+            else [],
+            "typical": [_plain_cell(value) for value in self._typical],
             "attribution": explainer.attribution,
             "others": list(self.others),
         }
 
     def row(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The values of one row and their explanation."""
-        cells = self._cells(self._index(question.get("row")))
-        return {"cells": cells} | self.explain({"cells": cells, "row": question.get("row")})
+        index = self._index(question.get("row"))
+        cells, labels = self._cells(index), self.labels
+        label = str(index if labels is None else labels[index])
+        return {"cells": cells, "label": label} | self.explain({"cells": cells, "row": index})
+
+    def find(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The rows with an identifier, or those that meet a condition."""
+        found = matching_rows(question.get("words"), self.explainer.schema, self.rows, self.labels)
+        return {"rows": found[:FOUND].tolist(), "count": len(found)}
+
+    def curve(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The prediction as one feature takes other values: the curve, the tangent and the column's values."""
+        point, _ = self._point(question.get("cells"))
+        output = question.get("output", 0)
+        with self._locks.setdefault(MAIN, threading.Lock()), _threads(1):
+            row = self.explainer.schema.write(point)
+            curve = ice_curve(self.explainer, row, question.get("feature"), output=output)
+        column = np.sort(curve.column)
+        kept = np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))
+        lists = {"x": curve.x, "y": curve.y, "column": column[kept]}
+        return {name: explanations.finite(array) for name, array in lists.items()} | {
+            "feature": curve.feature,
+            "at": _known(curve.at),
+            "prediction": _known(curve.prediction),
+            "slope": _known(curve.slope),
+            "sd": _known(curve.sd),
+            "levels": list(curve.levels),
+            "steps": curve.steps,
+        }
+
+    def recourse(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes of the values that move the prediction to a target, verified by the model."""
+        point, _ = self._point(question.get("cells"))
+        target = question.get("target")
+        if isinstance(target, list) and len(target) == 2:
+            target = (target[0], _number(target[1], "the target"))
+        with self._locks.setdefault(MAIN, threading.Lock()), _threads(1):
+            row = self.explainer.schema.write(point)
+            found = self.explainer.recourse(row, target, fixed=question.get("fixed") or ())
+        return {
+            "found": found.found,
+            "words": found.title,
+            "proposals": [
+                {
+                    "heading": found.heading(i),
+                    "changes": [
+                        {
+                            "feature": c.feature,
+                            "before": cell_text(c.before),
+                            "after": cell_text(c.after),
+                            "size": c.size,
+                            "value": float(c.after) if _is_number(c.after) else str(c.after),
+                        }
+                        for c in changes
+                    ],
+                }
+                for i, changes in enumerate(found.changes)
+            ],
+        }
 
     def explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Prediction, attributions and stability of any values, and the prediction of the row's surrogate."""
@@ -128,7 +208,8 @@ class Workbench:
             payload = explanations.payload(found)
         if len(kept) < len(self.rows):
             payload |= {"kept": kept.tolist(), "rows": len(self.rows)}
-        return payload | {"name": ""}
+        labels = None if self.labels is None else [str(self.labels[i]) for i in kept]
+        return payload | {"name": "", "labels": labels, "typical": [_plain_cell(v) for v in self._typical]}
 
     def _ask(self, name: str, rows: Array) -> Explanation:
         """Explain rows given as floats, one question at a time per explainer."""
@@ -259,6 +340,7 @@ def _plain(found: list[Explanation]) -> dict[str, Any]:
     first = found[0]
     return {
         "features": list(first.feature_names),
+        "categorical": [name in first.categories for name in first.feature_names],
         "predictions": explanations.finite(first.arrays["predictions"][0]),
         "attributions": [_attribution(one) for one in found],
         **explanations.quantities(first),
@@ -276,6 +358,20 @@ def _attribution(explanation: Explanation) -> dict[str, Any]:
         "stability": str(arrays["stability"][0]) if "stability" in arrays else "",
         "reason": str(arrays["reason"][0]) if "reason" in arrays else "",
     }
+
+
+def _plain_cell(value: Any) -> Any:
+    """A value of the table for the page: a number, or text."""
+    return value if value is None or _is_number(value) else str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
+
+
+def _known(value: float) -> float | None:
+    """A number that JSON can hold."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _number(cell: Any, name: str) -> float:

@@ -37,8 +37,11 @@ class Curve:
     steps: bool = False
 
 
-def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20) -> Curve:
-    """The curve of one row and feature; columns of at most `few` different values are taken at these only."""
+def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20, output: int | None = None) -> Curve:
+    """The curve of one row and feature; columns of at most `few` different values are taken at these only.
+
+    `output` is the position of the explained output, needed where there are several.
+    """
     schema, names = explainer.schema, explainer.schema.names
     if isinstance(feature, (int, np.integer)) and -len(names) <= feature < len(names):
         feature = names[int(feature)]
@@ -47,10 +50,12 @@ def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20) -> Curve:
     start = schema.read(row)  # (1, features)
     if len(start) != 1:
         raise InputError(f"row holds {len(start)} rows; expected one. Pass one of them, such as X[:1].")
-    if len(explainer.predictor.outputs) != 1:
+    outputs = len(explainer.predictor.output_names)
+    if output is not None and not 0 <= output < outputs:
+        raise InputError(f"output={output!r} is not an output; expected a number from 0 to {outputs - 1}.")
+    if (output is None and outputs != 1) or explainer.predictor.predicted:
         raise InputError(
-            f"the explainer has {len(explainer.predictor.outputs)} outputs; a curve shows one. Build the explainer "
-            "with output=..."
+            f"the explainer has {outputs} outputs; a curve shows one. Build the explainer with output=..."
         )
     column = explainer.background.rows[:, j]
     column = column[np.isfinite(column)]
@@ -62,23 +67,24 @@ def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20) -> Curve:
     x = np.unique(np.append(x, own if np.isfinite(own) else observed[0]))
     rows = np.repeat(start, len(x) + 1, axis=0)
     rows[:-1, j] = x
-    y = explainer.predictor(rows)[:, 0]
+    o = output or 0
+    y = explainer.predictor(rows)[:, o]
     levels = ()
     if categorical:
         levels = tuple(str(value) for value in schema.column(rows[:-1], j))
         positions = np.searchsorted(x, column).astype(float)
         own = float(np.searchsorted(x, own)) if np.isfinite(own) else np.nan
         x, column = np.arange(len(x), dtype=float), positions
-    slope = np.nan if categorical else _slope(explainer, start, j)
+    slope = np.nan if categorical else _slope(explainer, start, j, o)
     sd = float(explainer.background.sigma[j])
-    name, scale = explainer.predictor.output_names[0], explainer.predictor.scale
+    name, scale = explainer.predictor.output_names[o], explainer.predictor.scale
     return Curve(
         feature, name, scale, x, y[:-1], float(own), float(y[-1]), slope, sd, column, levels, discrete
     )
 
 
-def _slope(explainer: Any, row: np.ndarray, feature: int) -> float:
+def _slope(explainer: Any, row: np.ndarray, feature: int, output: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedRowsWarning)
         found = explainer(explainer.schema.write(row.copy()), attribution="slope", progress=False)
-    return float(found.arrays["gradient"][0, feature, 0])
+    return float(found.arrays["gradient"][0, feature, output])

@@ -41,6 +41,11 @@ class Change:
     sds: float
     switch: bool = False
 
+    @property
+    def size(self) -> str:
+        """Its size as text."""
+        return "switch" if self.switch else f"{self.sds:.2f} SD"
+
 
 @dataclass(frozen=True, repr=False)
 class Recourse:
@@ -84,20 +89,22 @@ class Recourse:
         return pd.DataFrame({name: list(column) for name, column in zip(names, columns, strict=True)})
 
     def __repr__(self) -> str:
-        lines = [self._title()]
+        lines = [self.title]
         for i, changes in enumerate(self.changes):
-            lines += [self._heading(i), *text.columns_text([_cells(c) for c in changes], "    ")]
+            lines += [f"  {self.heading(i)}", *text.columns_text([_cells(c) for c in changes], "    ")]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         head = ("feature", "from", "to", "size")
         tables = [
-            text.html_table(self._heading(i), head, [_html_cells(c) for c in changes])
+            text.html_table(self.heading(i), head, [_html_cells(c) for c in changes])
             for i, changes in enumerate(self.changes)
         ]
-        return text.html_table(self._title(), (), ()) + "".join(tables)
+        return text.html_table(self.title, (), ()) + "".join(tables)
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What was asked for and whether it was found, as a sentence."""
         now = text.prediction_text(self.before, self.scale)
         words = f"Recourse to {self.target}, from {now}"
         if self.found:
@@ -106,25 +113,21 @@ class Recourse:
             return f"{words}: none found, and no change that was tried brings the row nearer"
         return f"{words}: none found within these limits; this is the nearest"
 
-    def _heading(self, i: int) -> str:
+    def heading(self, i: int) -> str:
+        """The prediction of one proposal, its size, and whether it is robust."""
         total = sum(change.sds for change in self.changes[i])
         shown = text.prediction_text(float(self.predictions[i]), self.scale)
         doubt = "" if self.robust[i] or not self.found else "; moves by 5% of an SD may undo it"
-        return f"  {i + 1}. prediction {shown}, size {total:.2f}{doubt}"
+        return f"{i + 1}. prediction {shown}, size {total:.2f}{doubt}"
 
 
 def _cells(change: Change) -> list[str]:
-    size = "switch" if change.switch else f"{change.sds:.2f} SD"
-    return [change.feature, f"{text.cell_text(change.before)} → {text.cell_text(change.after)}", size]
+    before, after = text.cell_text(change.before), text.cell_text(change.after)
+    return [change.feature, f"{before} → {after}", change.size]
 
 
 def _html_cells(change: Change) -> list[str]:
-    return [
-        change.feature,
-        text.cell_text(change.before),
-        text.cell_text(change.after),
-        "switch" if change.switch else f"{change.sds:.2f} SD",
-    ]
+    return [change.feature, text.cell_text(change.before), text.cell_text(change.after), change.size]
 
 
 def recourse_of(explainer: Any, row: Any, target: Any, limits: Limits) -> Recourse:

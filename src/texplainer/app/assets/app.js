@@ -30,7 +30,7 @@ TX.latest = (work) => {
 };
 
 TX.explorer = (about) => {
-  const state = { row: 0, output: 0, cells: {}, own: {}, answer: null, mode: "row", other: Math.min(1, about.rows - 1), explainer: about.others[0], share: 0.05 };
+  const state = { row: 0, output: 0, cells: {}, own: {}, answer: null, mode: "row", other: Math.min(1, about.rows - 1), explainer: about.others[0], share: 0.05, sign: 1, label: "0", feature: null, curve: null, matches: null };
   const kind = Object.fromEntries(about.features.map((feature) => [feature.name, feature]));
   const message = TX.el("div", { class: "message", id: "message", role: "alert" });
   const complain = (error) => { message.textContent = error ? error.message || String(error) : ""; };
@@ -98,11 +98,35 @@ TX.explorer = (about) => {
       chart.redraw();
     } };
   };
+  // The row itself: both columns, its reasons, the curve of a feature.
+  const told = TX.el("div", { id: "told" }), why = TX.el("div", { id: "reasons" }), behind = TX.el("div"), behindNote = TX.el("p", { class: "soft small what" });
+  const curveChart = TX.responsive(behind, (width) => (state.curve ? TX.curve(width, state.curve, outputName()) : TX.el("p", { class: "soft small" }, "Pick a feature in the table of the row.")));
+  const column = (attribution) => ({ ...attribution, values: attribution.values.map((v) => v[state.output] ?? NaN), bounds: attribution.error ? attribution.error.map((v) => v[state.output] ?? NaN) : attribution.values.map(() => NaN),
+    relative_change: attribution.relative_change ? one(attribution.relative_change) ?? NaN : NaN });
+  const typical = Object.fromEntries(about.features.map(({ name }, f) => [name, about.typical[f]]));
+  const tell = () => {
+    const { answer } = state, columns = answer.attributions.map(column);
+    const row = { names: answer.features, cells: answer.features.map((name) => state.cells[name]), categorical: answer.categorical, typical: answer.features.map((name) => typical[name] ?? null), missing: "", columns };
+    told.replaceChildren(TX.rowTable(row, { pick: (f) => { state.feature = answer.features[f]; bend(); } }));
+    why.replaceChildren(TX.reasonsTable(row, columns.find(({ adds_up }) => adds_up), state.sign));
+  };
+  const bend = TX.latest(async () => {
+    if (!state.feature) return;
+    try {
+      state.curve = await TX.ask("curve", { cells: state.cells, feature: state.feature, output: state.output });
+      behindNote.textContent = `${TX.calm(outputName())} as ${TX.calm(state.feature)} takes other values. Circle: this row; dashed: its slope over ±1 SD; strokes: values in the background.`;
+    } catch (error) { state.curve = null; behindNote.textContent = error.message; }
+    curveChart.redraw();
+  });
   const show = () => {
     const { answer } = state, f = one(answer.predictions), g = answer.surrogate ? one(answer.surrogate) : null;
-    figures.replaceChildren(figure("prediction", TX.number(f), outputName() + TX.asProbability(answer, f)),
-      figure("surrogate", g === null ? "–" : TX.number(g), `surrogate of row ${state.row}`, true),
-      figure("base", TX.number(one(answer.attributions[0].base)), "mean over the background", true));
+    const plain = (value) => (value === null ? "–" : TX.plainly(answer, value));
+    const raw = (value) => (answer.log_odds && value !== null ? `, log-odds ${TX.figure(value)}` : "");
+    figures.replaceChildren(figure("prediction", plain(f), `${answer.output_words[state.output]}${raw(f)}`),
+      figure("surrogate", plain(g), `by the slopes of row ${state.label}${raw(g)}`, true),
+      figure("base", plain(one(answer.attributions[0].base)), `base value${raw(one(answer.attributions[0].base))}`, true));
+    tell();
+    bend();
     speed.textContent = `${answer.milliseconds} ms`;
     complain(answer.notes.join("; "));
     while (drawings.length < answer.attributions.length) { const made = panel(drawings.length); drawings.push(made); panels.append(made.node); }
@@ -118,7 +142,9 @@ TX.explorer = (about) => {
   const open = async (row) => {
     try {
       const answer = await TX.ask("row", { row });
-      Object.assign(state, { row, answer, own: answer.cells, cells: { ...answer.cells } });
+      Object.assign(state, { row, answer, label: answer.label, own: answer.cells, cells: { ...answer.cells } });
+      identifier.textContent = answer.label === String(row) ? "" : TX.calm(answer.label);
+      if (recourse) recourse.reset(answer.predictions[0] > (answer.log_odds ? 0 : 0.5));
       for (const feature of about.features) setters[feature.name](answer.cells[feature.name]);
       rowField.value = row;
       show();
@@ -183,9 +209,25 @@ TX.explorer = (about) => {
 
   // ---------------------------------------------------------- the page
   const rowField = TX.el("input", { type: "number", id: "row", min: 0, max: about.rows - 1, value: 0, onchange: () => open(Number(rowField.value)) });
-  const step = (by) => () => open(Math.min(about.rows - 1, Math.max(0, state.row + by)));
+  const next = (by) => {
+    const among = state.matches || null, at = among ? among.indexOf(state.row) : -1;
+    return at < 0 ? Math.min(about.rows - 1, Math.max(0, state.row + by)) : among[Math.min(among.length - 1, Math.max(0, at + by))];
+  };
+  const step = (by) => () => open(next(by));
+  const identifier = TX.el("b", { id: "identifier" }), finding = TX.el("span", { class: "message small", id: "finding", role: "status" });
+  const finder = TX.el("input", { type: "search", id: "find", placeholder: `identifier, or ${TX.shorten((about.features.find(({ levels }) => !levels) || about.features[0]).name, 18)} > 1`, "aria-label": "find rows by identifier or condition", onchange: async () => {
+    state.matches = null;
+    finding.textContent = "";
+    if (!finder.value.trim()) return;
+    try {
+      const found = await TX.ask("find", { words: finder.value });
+      state.matches = found.rows;
+      finding.textContent = found.count === 1 ? "" : `${found.count.toLocaleString("en")} rows; ‹ and › step through them`;
+      open(found.rows[0]);
+    } catch (error) { finding.textContent = error.message; }
+  } });
   const top = TX.el("div", { class: "top" }, TX.el("h1", {}, about.title), TX.el("label", {}, "row", rowField),
-    TX.el("button", { onclick: step(-1), "aria-label": "previous row" }, "‹"), TX.el("button", { onclick: step(1), "aria-label": "next row" }, "›"), TX.el("span", { class: "soft small" }, `of ${about.rows.toLocaleString("en")}`));
+    TX.el("button", { onclick: step(-1), "aria-label": "previous row" }, "‹"), TX.el("button", { onclick: step(1), "aria-label": "next row" }, "›"), TX.el("span", { class: "soft small" }, `of ${about.rows.toLocaleString("en")}`), identifier, finder, finding);
   if (about.outputs.length > 1) top.append(TX.select("output", about.outputs, (o) => { state.output = o; show(); contrast(); }));
   const whatIf = TX.card("What if", about.features.length > 12 ? search : null, controls);
   whatIf.querySelector("header").append(TX.el("button", { id: "reset", onclick: () => open(state.row) }, "reset"));
@@ -193,6 +235,12 @@ TX.explorer = (about) => {
   predictionCard.querySelector("header").append(speed);
   const compareCard = TX.card("Compare with", note, pair);
   compareCard.querySelector("header").append(TX.el("div", { class: "tabs" }, tabs), ...Object.values(tools));
+  const rowCard = TX.card("This row", told), reasonsCard = TX.card("Reasons", why), curveCard = TX.card("The curve behind a number", behindNote, behind);
+  reasonsCard.querySelector("header").append(TX.select("direction of the reasons", ["toward a higher prediction", "toward a lower prediction"], (i) => { state.sign = i ? -1 : 1; tell(); }));
+  const recourse = TX.recourseCard(about, { cells: () => state.cells, apply: (changes) => {
+    for (const [name, value] of Object.entries(changes)) { state.cells[name] = value; setters[name](value); }
+    follow();
+  } });
   const overview = TX.el("div");
   const load = TX.el("button", { id: "overview", onclick: async () => {
     load.disabled = true;
@@ -204,7 +252,7 @@ TX.explorer = (about) => {
     } catch (error) { complain(error); load.disabled = false; load.textContent = "try again"; }
   } }, "Explain all rows");
   document.getElementById("page").replaceChildren(top, TX.el("div", { class: "bench" }, whatIf,
-    TX.el("div", { class: "answers" }, predictionCard, TX.card("Why", panels), compareCard)),
+    TX.el("div", { class: "answers" }, predictionCard, rowCard, curveCard, reasonsCard, recourse ? recourse.card : null, TX.card("As charts", panels), compareCard)),
   TX.el("h2", {}, "All rows"), load, overview, TX.el("h2", {}, "Details"), TX.el("pre", { class: "small soft" }, about.words));
   document.title = about.title;
   open(0);

@@ -37,10 +37,3 @@ TX.stability = (chip, stability, relative_change, reason) => {
   const known = relative_change !== null && Number.isFinite(relative_change) ? `, relative change ${TX.percent(relative_change)}` : "";
   chip.textContent = TX.calm(stability + known + (reason ? `: ${reason}` : ""));
 };
-
-// What a quantity in log-odds is as a probability; nothing for others.
-TX.asProbability = (part, value) => {
-  if (!part.log_odds || !Number.isFinite(value)) return "";
-  const p = 1 / (1 + Math.exp(-value));
-  return ` (probability ${p > 0.9995 ? "> 99.9%" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`})`;
-};

@@ -116,7 +116,7 @@ TX.sections.explanation = (part, open = null) => {
     { label: "its value", value: (r) => first.value(r, first.strongest(r)), number: true },
     { label: "relative change", value: (r) => first.relative_change[r], number: true, words: (r) => (Number.isFinite(first.relative_change[r]) ? TX.percent(first.relative_change[r]) : "") },
     { label: "stability", value: (r) => first.stability[r], words: (r) => first.stability[r], chip: true },
-    { label: "why", value: (r) => first.reason[r], words: (r) => first.reason[r] },
+    { label: "why", value: (r) => first.reason[r], words: (r) => (first.reason[r].startsWith("the values change") ? "" : first.reason[r]) }, // said by the number
   ], lines, { pick: (r) => pickRow(r), picked: (r) => r === state.row });
   const message = TX.el("div", { class: "message", role: "status" });
   const filter = TX.el("input", {
@@ -154,8 +154,9 @@ TX.sections.explanation = (part, open = null) => {
   }
   const top = TX.el("div", { class: "chips" }, chips);
   if (outputs > 1) top.append(TX.select("output", part.quantities, (o) => { state.output = o; table.refresh(); all((one) => one.redraw()); tell(); }));
-  const rowsCard = TX.card("Rows", TX.el("div", { class: "tools" }, filter), message, table.node);
-  rowsCard.classList.add("wide");
+  const rowsCard = TX.card("Rows", TX.el("div", { class: "tools" }, filter), message, table.node,
+    rows > 25 ? TX.el("p", { class: "printed soft small" }, `The first 25 of ${rows.toLocaleString("en")} rows; the file itself has all.`) : null);
+  rowsCard.classList.add("wide", "rows-card");
   tell();
   const across = (i) => parts.map((one) => one.cards[i]);
   return [top,
