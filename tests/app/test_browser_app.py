@@ -215,6 +215,7 @@ def test_rows_are_found_by_condition_and_a_typo_is_an_error(browser, address):
     page.until("document.getElementById('row').value === '7'")
     find("no such row")
     page.until("document.getElementById('finding').textContent.includes('no row has the identifier')")
+    assert page.run("document.getElementById('row').value") == "7"
 
 
 def test_a_phone_does_not_scroll_sideways(browser, address):
