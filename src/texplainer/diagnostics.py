@@ -9,9 +9,12 @@ of an SD; and a word second:
                 derivative of a step function, a kink or a jump was asked for
     stable      otherwise
 
-The reason is always given in words. Attributions with slopes also tell how well their local model holds: along
-the direction it promises most from, one more prediction gives the Taylor residual f(x+d) - f(x) - g·d, and
-the distance to a binary decision boundary follows from the same slopes, |margin| / |slope|, in SDs.
+The reason is always given in words. It also names features without a slope here that the model does use: no
+change within the bandwidth, but other values of the column change the prediction.
+
+Attributions with slopes also tell how well their local model holds: along the direction it promises most
+from, one more prediction gives the Taylor residual f(x+d) - f(x) - g·d, and the distance to a binary decision
+boundary follows from the same slopes, |margin| / |slope|, in SDs.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ PROBE = 0.1  # length of the probing step, in units of the features' SDs
 UNSTABLE = 0.25  # relative change above which the values would be others
 LOOSE = 0.75  # error bars above this share of the values: usual errors are less than a third of them
 MATERIAL = 0.01  # values below this share of the output's SD are as good as none
+NAMED = 3  # features that a reason names
 MATTERS = 0.05  # share of the values below which a feature's kink is harmless
 
 
@@ -122,7 +126,19 @@ def stability_labels(
         for i in np.flatnonzero(mask & (reason == "")):
             stability[i], reason[i] = "unstable", words(i)
     stability[undefined] = "undefined"
+    if "flat" in found.arrays:
+        _name_flat(np.any(found.arrays["flat"], axis=2), context.engine.width, names, reason)
     return stability, reason
+
+
+def _name_flat(flat: np.ndarray, width: float, names: Sequence[str], reason: np.ndarray) -> None:
+    """Name the features (rows, features) whose slope is 0 though other values change the prediction."""
+    for i in np.flatnonzero(flat.any(axis=1)):
+        which = np.flatnonzero(flat[i])
+        listed = ", ".join(repr(names[j]) for j in which[:NAMED])
+        more = f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
+        words = f"flat within {width:g} SD, changes beyond: {listed}{more}"
+        reason[i] = f"{reason[i]}; {words}" if reason[i] else words
 
 
 def _share(bars: Array, size: Array) -> str:

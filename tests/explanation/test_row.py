@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import texplainer as tx
@@ -44,3 +45,44 @@ def test_a_loaded_row_says_how_to_get_the_column_it_lacks(tmp_path):
     explanation.save(tmp_path / "one.npz")
     (table,) = row_tables(tx.Explanation.load(tmp_path / "one.npz")[0])
     assert "explainer(X, attribution='shapley')" in table.missing or len(table.columns) == 2
+
+
+def step_of_a(rows):
+    """Constant near the rows explained, but not elsewhere; the other columns are used or not used at all."""
+    return np.where(rows[:, 0] > 0, 5.0, 0.0) + rows[:, 1]
+
+
+@pytest.mark.parametrize("given", ["trees", "function"])
+def test_what_is_flat_here_is_named_in_the_reason(given):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    trees = HistGradientBoostingRegressor(max_iter=20, max_leaf_nodes=4).fit(X, 5.0 * (X[:, 0] > 0) + X[:, 1])
+    rows = np.array([[2.0, 0.1, 0.0], [0.01, 0.1, 0.0]])
+    explanation = tx.TExplainer(trees if given == "trees" else step_of_a, X, feature_names=["a", "b", "c"])(
+        rows
+    )
+    np.testing.assert_array_equal(explanation.diagnostics.flat[:, 0], [True, False])
+    assert not explanation.diagnostics.flat[:, 2].any()  # not used: 0, and nothing to be said
+    assert "flat within 0.25 SD, changes beyond: 'a'" in explanation.diagnostics.reason[0]
+    assert "'a'" not in explanation.diagnostics.reason[1]
+    assert explanation.diagnostics.stability[0] == "stable"
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".arrow", ".feather", ".csv", ".jsonl"])
+def test_what_is_flat_survives_saving(tmp_path, suffix):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    explanation = tx.TExplainer(step_of_a, X, feature_names=["a", "b", "c"])(np.array([[2.0, 0.1, 0.0]]))
+    explanation.save(tmp_path / f"one{suffix}")
+    loaded = tx.Explanation.load(tmp_path / f"one{suffix}")
+    assert loaded.diagnostics.reason[0] == "flat within 0.25 SD, changes beyond: 'a'"
+    for shown in (str(loaded[0]), loaded[0]._repr_html_()):
+        assert "flat within 0.25 SD" in shown or "flat: no change within 0.25 SD" in shown
+
+
+def test_each_output_has_its_own_flat_features():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+
+    def two(rows):
+        return np.stack([rows[:, 0], np.where(rows[:, 0] > 0, 1.0, 0.0) + rows[:, 1]], axis=1)
+
+    explanation = tx.TExplainer(two, X)(np.array([[2.0, 0.0]]))
+    np.testing.assert_array_equal(explanation.diagnostics.flat[0, 0], [False, True])

@@ -23,6 +23,9 @@ from texplainer.attributions.stability import MANY_MOVES, MOVES, moved, relative
 from texplainer.gradients.engine import Gradient
 from texplainer.types import Array
 
+ZERO = 1e-6  # of a row's largest slope per SD
+FEW = [0, 5, 10, 15]  # of the quantiles
+
 
 def slope(context: ExplainContext) -> AttributionResult:
     """SD_j x the averaged slope: per SD, averaged over a quarter SD around the row."""
@@ -55,8 +58,9 @@ def _slopes(context: ExplainContext, unit: Array) -> AttributionResult:
         cost += each + len(moves) * (each + 1)
     size = np.sqrt(((slopes * context.background.unit[:, None]) ** 2).sum(axis=1))  # (rows, outputs)
     values, error = slopes * unit[:, None], error * unit[:, None]
-    cost += _fill_missing(context, values, error)
-    arrays = {"step": found.step, "flags": found.flags, **found.extras}
+    flat, spent = _flat(context, slopes)
+    cost += spent + _fill_missing(context, values, error)
+    arrays = {"step": found.step, "flags": found.flags, "flat": flat, **found.extras}
     relative_change = relative(change, size, context.background.output_sd)
     return AttributionResult(values, error, relative_change, cost, slopes, arrays)
 
@@ -75,6 +79,45 @@ def _change(context: ExplainContext, found: Gradient) -> tuple[Array, np.ndarray
         squares.append((((there.values - found.values) * sd) ** 2).sum(axis=1))
         cost += there.evaluations
     return np.sqrt(np.mean(squares, axis=0)), cost
+
+
+def _flat(context: ExplainContext, slopes: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where a slope is 0 but other values of the column change f, (rows, features, outputs); evaluations.
+
+    The other values are the column's quantiles: all of them where the trees tell at once, otherwise a few.
+    """
+    cost, flat = np.zeros(len(slopes), dtype=np.int64), np.zeros(slopes.shape, bool)
+    size = np.abs(slopes) * context.background.unit[:, None]
+    zero = size <= ZERO * size.max(axis=1, keepdims=True, initial=0.0)
+    asked = zero.any(axis=2) & np.isfinite(context.rows) & (context.background.unit > 0)
+    asked &= context.predictor.schema.numeric
+    if (
+        not context.engine.width or not asked.any()
+    ):  # the derivative at a point says nothing of its surroundings
+        return flat, cost
+    values = references_of(context.background).values[:-1]
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
+    if context.engine.replaced is None:
+        values = values[FEW]
+        cost += len(FEW) * asked.any(axis=1)
+        asked &= _react_together(context, asked, values, floor)[:, None]
+    row, column = np.nonzero(asked)
+    if not len(row):
+        return flat, cost
+    delta, count = replacement_effects(context, row, column, values)  # (cells, values, outputs)
+    flat[row, column] = (np.abs(delta) > floor[row, None]).any(axis=1)
+    return flat & zero, cost + count * asked.sum(axis=1)
+
+
+def _react_together(context: ExplainContext, asked: np.ndarray, values: Array, floor: Array) -> np.ndarray:
+    """Rows whose f changes as all cells asked for take other values at once: most have none to look for."""
+    rows, features = np.flatnonzero(asked.any(axis=1)), np.arange(asked.shape[1])
+    out = np.zeros(len(asked), bool)
+    for shift in range(len(values)):
+        other = values[(shift + features) % len(values), features]
+        there = context.predictor(np.where(asked[rows], other, context.rows[rows]))
+        out[rows] |= (np.abs(there - context.predictions[rows]) > floor[rows]).any(axis=1)
+    return out
 
 
 def _fill_missing(context: ExplainContext, values: Array, error: Array) -> np.ndarray:

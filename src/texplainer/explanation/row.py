@@ -34,12 +34,8 @@ class RowColumn:
     values: np.ndarray  # (features,)
     bounds: np.ndarray  # (features,), NaN where unknown
     stability: str  # "stable, relative change 3%"
-
-    def negligible(self) -> np.ndarray:
-        """Values that are 0 up to their bounds and to a millionth of the largest."""
-        return np.abs(self.values) <= np.nan_to_num(self.bounds) + 1e-6 * np.nanmax(
-            np.abs(self.values), initial=0.0
-        )
+    flat: np.ndarray  # (features,) bool: a slope of 0, though other values change the prediction
+    width: float  # the bandwidth in SDs
 
     @property
     def head(self) -> str:
@@ -79,24 +75,15 @@ class RowTable:
         out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
         if self.category.any() and any(marks_categories(column.attribution) for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
-        if any(
-            may_be_flat(column.attribution) and self._flat(column)[self.order[:SHOWN]].any()
+        out += [
+            f"{FLAT}: no change within {column.width:g} SD; other values of the feature change the prediction"
             for column in self.columns
-        ):
-            out.append(
-                f"{FLAT}: no change within a quarter SD; other values of the feature change the prediction"
-            )
+            if column.flat[self.order[:SHOWN]].any()
+        ]
         return out + ([self.missing] if self.missing else [])
 
-    def _flat(self, slopes: RowColumn) -> np.ndarray:
-        """Features without a slope here whose contribution shows that the model reacts to their other values."""
-        shapley = next((column for column in self.columns if column.attribution == "shapley"), None)
-        if shapley is None:
-            return np.zeros(len(self.names), dtype=bool)
-        return slopes.negligible() & ~shapley.negligible()
-
     def _cell(self, column: RowColumn, feature: int) -> str:
-        if may_be_flat(column.attribution) and self._flat(column)[feature]:
+        if column.flat[feature]:
             return FLAT
         bound, largest = column.bounds[feature], np.nanmax(np.abs(column.values), initial=0.0)
         words = text.signed(column.values[feature], bound, EXACT * largest)
@@ -162,14 +149,20 @@ def _column(part: Explanation, o: int) -> RowColumn:
     arrays = part.arrays
     values = arrays["values"][0, :, o]
     bounds = np.asarray(arrays.get("error", np.full(arrays["values"].shape, np.nan))[0, :, o], dtype=float)
+    flat = arrays["flat"][0, :, o] if "flat" in arrays else np.zeros(len(values), bool)
     words = ""
     if "stability" in arrays:
         change = float(arrays["relative_change"][0, o]) if "relative_change" in arrays else np.nan
         words = str(arrays["stability"][0])
+        stable = words == "stable"
         words += f", relative change {change:.0%} for moves of 5% of an SD" if np.isfinite(change) else ""
         reason = str(arrays["reason"][0]) if "reason" in arrays else ""
-        words += f" ({reason})" if reason and not reason.startswith("the values change") else ""
-    return RowColumn(part.attribution, values, bounds, words)
+        shown = not reason.startswith("the values change") and not (
+            flat.any() and stable
+        )  # marked in its cell
+        words += f" ({reason})" if reason and shown else ""
+    width = float(part.settings.get("width", 0.0))
+    return RowColumn(part.attribution, values, bounds, words, flat, width)
 
 
 def _prediction(explanation: Explanation, o: int) -> str:
