@@ -5,8 +5,9 @@ differently? It is a number first, the relative change: the expected relative ch
 of an SD; and a word second:
 
     undefined   there is no finite prediction or value
-    unstable     the relative change is above 25%; or the error bars are above 75% of the values; or the point
-                derivative of a step function, a kink or a jump was asked for
+    unstable    the values should sum to the prediction and do not; or the relative change is above 25%; or
+                the error bars are above 75% of the values; or the point derivative of a step function, a kink or
+                a jump was asked for
     stable      otherwise
 
 The reason is always given in words. It also names features without a slope here that the model does use: no
@@ -38,13 +39,18 @@ MATTERS = 0.05  # share of the values below which a feature's kink is harmless
 
 
 def assess(
-    context: ExplainContext, found: AttributionResult, scale: Array, names: Sequence[str]
+    context: ExplainContext,
+    found: AttributionResult,
+    scale: Array,
+    names: Sequence[str],
+    missing: Array | None = None,
 ) -> dict[str, np.ndarray]:
     """Give the relative change, the stability and its reason, and what slopes tell besides, by name.
 
-    `scale` (features,) makes values of different features comparable in size.
+    `scale` (features,) makes values of different features comparable in size; `missing` (rows, outputs) is
+    what values that should sum to the prediction lack.
     """
-    stability, reason = stability_labels(context, found, scale, names)
+    stability, reason = stability_labels(context, found, scale, names, missing)
     out = {"relative_change": found.relative_change, "stability": stability, "reason": reason}
     if found.gradient is None:
         return out
@@ -103,12 +109,18 @@ MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "
 
 
 def stability_labels(
-    context: ExplainContext, found: AttributionResult, scale: Array, names: Sequence[str]
+    context: ExplainContext,
+    found: AttributionResult,
+    scale: Array,
+    names: Sequence[str],
+    missing: Array | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """("stable" | "unstable" | "undefined", the reason in words) for every row."""
     size, bars = _length(found.values, scale), np.nan_to_num(_length(found.error, scale))
     least = MATERIAL * context.background.output_sd
     loose = (bars > LOOSE * size) & (bars > least)
+    lacking = np.zeros(size.shape) if missing is None else np.abs(np.nan_to_num(missing))
+    short = lacking > np.maximum(MATERIAL * size, least)
     worst = np.nan_to_num(found.relative_change).max(axis=1, initial=0.0)
     undefined = ~np.all(np.isfinite(found.values), axis=(1, 2))
     count = len(found.values)
@@ -117,6 +129,7 @@ def stability_labels(
         _mark_breaks(found, scale, names, stability, reason)
     for mask, words in (
         (undefined, lambda i: "the values are not finite"),
+        (short.any(axis=1), lambda i: f"the values miss the prediction by {lacking[i].max():.3g}"),
         (loose.any(axis=1), lambda i: f"the error bars are {_share(bars[i], size[i])} of the values"),
         (
             worst > UNSTABLE,

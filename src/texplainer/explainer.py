@@ -334,14 +334,15 @@ class TExplainer:
         if swaps and spec.category is not None:
             found = with_categories(found, context, categories, swaps, spec.category, scale)
         slopes = found.gradient is not None
+        missing = f0 - self.background.base - found.values.sum(axis=1)
         arrays = {
             "values": found.values,
             "gradient": found.gradient if slopes else np.full(found.values.shape, np.nan),
             "predictions": f0,
             "error": found.error,
-            "completeness": f0 - self.background.base - found.values.sum(axis=1),
+            "completeness": missing,
             "evaluations": found.evaluations + categories.evaluations + 1 + slopes * f0.shape[1],
-            **diagnostics.assess(context, found, scale, self.schema.names),
+            **diagnostics.assess(context, found, scale, self.schema.names, missing if spec.adds_up else None),
             **found.arrays,
             **{key: swap.delta for key, swap in zip(categories.keys, swaps, strict=True)},
         }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
+from math import factorial
 
 import numpy as np
 
@@ -53,3 +55,21 @@ def smallest_distance(rows: np.ndarray) -> float:
     """The smallest non-zero distance, from the full matrix."""
     distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
     return float(distances[distances > 0].min())
+
+
+def shapley_by_subsets(f: Callable, background: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Shapley values of v(S) = mean of f(x_S, b_rest) over the background, subset by subset, (features,)."""
+    n = len(x)
+    value = {
+        kept: float(np.mean(f(np.where(np.array(kept, dtype=bool), x, background))))
+        for kept in product((0, 1), repeat=n)
+    }
+    out = np.zeros(n)
+    for kept in value:
+        size = sum(kept)
+        for j in range(n):
+            if not kept[j]:
+                with_j = (*kept[:j], 1, *kept[j + 1 :])
+                weight = factorial(size) * factorial(n - size - 1) / factorial(n)
+                out[j] += weight * (value[with_j] - value[kept])
+    return out

@@ -197,6 +197,25 @@ def _selector(fitted: Any) -> Map:
     return affine(np.eye(fitted.n_features_in_)[:, fitted.get_support()])
 
 
+def _function(fitted: Any) -> Map:
+    """A function of each cell by itself, if its slope is known."""
+    if fitted.kw_args or fitted.accept_sparse or fitted.func not in (None, *SLOPES):
+        raise Unsupported("the function of a FunctionTransformer has no derivative in the table.")
+    return identity if fitted.func is None else elementwise(SLOPES[fitted.func])
+
+
+#: functions of a cell -> (values, slopes)
+SLOPES: dict[Any, Callable[[Array], tuple[Array, Array]]] = {
+    np.log: lambda x: (np.log(x), 1 / x),
+    np.log1p: lambda x: (np.log1p(x), 1 / (1 + x)),
+    np.exp: lambda x: (np.exp(x), np.exp(x)),
+    np.sqrt: lambda x: (np.sqrt(x), 0.5 / np.sqrt(x)),
+    np.square: lambda x: (x * x, 2 * x),
+    np.arcsinh: lambda x: (np.arcsinh(x), 1 / np.sqrt(1 + x * x)),
+    np.tanh: lambda x: (np.tanh(x), 1 - np.tanh(x) ** 2),
+}
+
+
 def _pipeline(fitted: Any) -> Map:
     return compose(*(transformer(step) for _, step in fitted.steps))
 
@@ -210,6 +229,7 @@ TRANSFORMERS: dict[str, Callable[[Any], Map]] = {
     "TruncatedSVD": _truncated_svd,
     "PolynomialFeatures": _polynomial,
     "SimpleImputer": _imputer,
+    "FunctionTransformer": _function,
     "VarianceThreshold": _selector,
     "SelectKBest": _selector,
     "SelectFromModel": _selector,

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, split, transformed
 from texplainer.tables.schema import Schema
 
 #: the package of a type -> the module here that holds its `LIBRARY`
@@ -81,7 +82,14 @@ def outlet_of(model: Any, schema: Schema) -> ModelAdapter:
     if schema.inner is not None:  # the model eats the wide table
         adapter = outlet_of(model, schema.inner)
         return replace(adapter, schema=replace(schema, inner=adapter.schema or schema.inner))
-    return library_of(model).adapter(model, schema)
+    adapter = library_of(model).adapter(model, schema)
+    before, last = split(model)
+    if not before or library_of(last).adapter is library_of(model).adapter:
+        return adapter
+    # the scales of a Pipeline are those of its last step
+    own = library_of(last).adapter(last, schema)
+    scales = {scale: partial(transformed, before, call) for scale, call in own.scales.items()}
+    return replace(own, kind=adapter.kind, scales=scales, schema=adapter.schema)
 
 
 def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
@@ -97,9 +105,7 @@ def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
 def absent_value(model: Any) -> float:
     """Return what a model, or the last step of a Pipeline, takes a value for that a sparse table does not store."""
     model = unwrapped(model)[0]
-    while getattr(model, "steps", None):
-        model = model.steps[-1][1]
-    return library_of(model).absent
+    return library_of(split(model)[1]).absent
 
 
 def feature_names(model: Any) -> tuple[str, ...] | None:

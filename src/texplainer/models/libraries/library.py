@@ -120,6 +120,21 @@ REMEDIES = {
 }
 
 
+def split(model: Any) -> tuple[list[Any], Any]:
+    """Split a Pipeline into the steps before the last one, and the last step."""
+    if type(model).__name__ != "Pipeline":
+        return [], model
+    after, last = split(model.steps[-1][1])
+    return [*([model[:-1]] if len(model.steps) > 1 else []), *after], last
+
+
+def transformed(before: list[Any], call: Callable[[Any], Any], table: Any) -> Any:
+    """Call a Pipeline's last step with the table that it is given."""
+    for transformer in before:
+        table = transformer.transform(table)
+    return call(table)
+
+
 def no_model(model: Any) -> InputError:
     """Return the error for an object that is not a model, with the methods that might be passed instead."""
     name = type(model).__name__

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter, at, no_model
+from texplainer.models.libraries.library import Library, ModelAdapter, at, no_model, split, transformed
 from texplainer.models.perceptron import Layers
 from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -57,7 +57,7 @@ def detects_outliers(model: Any) -> bool:
 
 
 def _is_a(model: Any, mixin: str) -> bool:
-    return any(base.__name__ == mixin for base in type(_split(model)[1]).__mro__)
+    return any(base.__name__ == mixin for base in type(split(model)[1]).__mro__)
 
 
 def _check_fitted(model: Any) -> None:
@@ -93,12 +93,12 @@ def _wanted(model: Any, schema: Schema) -> Schema | None:
 def _probabilistic(model: Any) -> ModelAdapter:
     """Use a classifier's own log-odds if its type has them, otherwise those of its probabilities."""
     scales: dict[str, Callable[[Any], Any]] = {"probability": partial(_probabilities, model)}
-    before, last = _split(model)
+    before, last = split(model)
     exact = type(last).__module__.startswith("sklearn.") and type(last).__name__ in LINKS
     link = LINKS[type(last).__name__](last) if exact else None  # a subclass may compute anything
     if link is not None:
         scores, odds = link
-        run = partial(_scores, before, scores)
+        run = partial(transformed, before, lambda t: np.asarray(scores(t)))
         scales |= {"log-odds": lambda t: odds(run(t)), "raw": lambda t: two_sided(run(t))}
         return classifier(model, "sklearn", scales, "log-odds")
     odds = label_log_odds if _labels_of(model) is not None else log_odds
@@ -106,20 +106,6 @@ def _probabilistic(model: Any) -> ModelAdapter:
     if hasattr(model, "decision_function"):
         scales["raw"] = partial(_decision, model)
     return classifier(model, "sklearn", scales, "probability")
-
-
-def _split(model: Any) -> tuple[list[Any], Any]:
-    """Split a Pipeline into the steps before the last one, and the last step."""
-    if type(model).__name__ != "Pipeline":
-        return [], model
-    after, last = _split(model.steps[-1][1])
-    return [*([model[:-1]] if len(model.steps) > 1 else []), *after], last
-
-
-def _scores(before: list[Any], scores: Callable[[Any], np.ndarray], table: Any) -> np.ndarray:
-    for transformer in before:
-        table = transformer.transform(table)
-    return np.asarray(scores(table))
 
 
 def classifier(
@@ -137,7 +123,7 @@ def classifier(
 
 def _labels_of(model: Any) -> tuple[str, ...] | None:
     """Return output names of a multi-target classifier, None for a single target."""
-    classes, last = getattr(model, "classes_", ()), _split(model)[1]
+    classes, last = getattr(model, "classes_", ()), split(model)[1]
     if isinstance(classes, list) and classes and np.ndim(classes[0]) > 0:  # one array of classes each
         return tuple(
             f"y{i}={c}" if len(own) != 2 else f"y{i}"
