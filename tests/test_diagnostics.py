@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from texplainer import TExplainer
 from texplainer.attributions.stability import MOVES, SHIFT, directions
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import GENERAL
 from texplainer.diagnostics import PROBE, UNSTABLE
 
 X = np.random.default_rng(4).normal(size=(300, 3))
@@ -130,7 +130,7 @@ def test_distance_to_the_decision_boundary(scale):
     np.testing.assert_allclose(found.boundary[near], exact[near], rtol=0.1, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ATTRIBUTIONS)
+@pytest.mark.parametrize("name", GENERAL)
 def test_undefined_wins_and_every_reading_has_a_verdict(name):
     with pytest.warns(UserWarning, match="undefined"):
         assert stability(lambda r: r[:, 0], [np.inf, 0.0, 0.0], attribution=name)[0] == "undefined"

@@ -74,7 +74,8 @@ class TExplainer:
         averaged only where this is not the default.
     attribution
         The question: "slope" (the default: what would a small change do?), "shapley" (why this prediction?
-        The values and the base value sum to it), "variation" (how much does the prediction depend on this
+        The values and the base value sum to it), "shapley_path" (the same for trees, with their own covers in
+        place of the background: XGBoost's `pred_contribs`), "variation" (how much does the prediction depend on this
         feature? Never negative) or "gradient" (the paper's derivative; the default when a step is given).
         Several, such as ("slope", "shapley"), are kept in one result.
     categorical
@@ -334,7 +335,7 @@ class TExplainer:
         if swaps and spec.category is not None:
             found = with_categories(found, context, categories, swaps, spec.category, scale)
         slopes = found.gradient is not None
-        missing = f0 - self.background.base - found.values.sum(axis=1)
+        missing = f0 - self._base_of(name) - found.values.sum(axis=1)
         arrays = {
             "values": found.values,
             "gradient": found.gradient if slopes else np.full(found.values.shape, np.nan),
@@ -371,7 +372,7 @@ class TExplainer:
         arrays = filled.arrays
         for i, reason in refused.items():
             arrays["reason"][i] = str(reason)
-        base = self.background.base
+        base = self._base_of(name)
         if self.predictor.predicted:  # one base value a row, that of its own class
             base = base[arrays["predicted_class"]][:, None]
         effects = {key: arrays.pop(key) for key in categories.keys if key in arrays}
@@ -391,6 +392,11 @@ class TExplainer:
             categories=categories.results(effects),
             units=self._units(ATTRIBUTIONS[name]),
         )
+
+    def _base_of(self, name: str) -> Array:
+        """The base value of an attribution, (outputs,)."""
+        own = ATTRIBUTIONS[name].base
+        return self.background.base if own is None else own(self._parts_of(name)[0])
 
     def _units(self, spec: Attribution) -> tuple[str, ...]:
         schema = self.predictor.schema

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from texplainer import TExplainer
 from texplainer.attributions.references import QUANTILES
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import GENERAL
 
 X = np.random.default_rng(8).normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
 ROWS = X[:12]
@@ -54,7 +54,7 @@ def model(request):
 # ---------------------------------------------------------------- 1. an unused feature
 
 
-@pytest.mark.parametrize("name", ATTRIBUTIONS)
+@pytest.mark.parametrize("name", GENERAL)
 def test_an_unused_feature_has_nothing(name):
     wide = np.column_stack([X, np.random.default_rng([8, 2]).normal(size=len(X)) + 0.3 * X[:, 0]])
     for made in (
@@ -78,7 +78,7 @@ def test_an_unused_feature_of_exact_engines_has_nothing():
         np.column_stack([X, 0 * X[:, 0]]), TARGET
     )
     for fitted in (linear, forest):
-        for name in ATTRIBUTIONS:
+        for name in GENERAL:
             np.testing.assert_array_equal(
                 TExplainer(fitted, wide)(wide[:6], attribution=name).values[:, 5], 0.0
             )
@@ -94,7 +94,7 @@ def test_an_unused_feature_of_exact_engines_has_nothing():
 def test_a_linear_model_gets_its_formulas(made, count):
     explainer = TExplainer(made, X[:count])
     sigma, mean = explainer.background.sigma, X[:count].mean(axis=0)
-    found = {name: explainer(ROWS, attribution=name) for name in ATTRIBUTIONS}
+    found = {name: explainer(ROWS, attribution=name) for name in GENERAL}
     references = np.quantile(X[:count], (np.arange(QUANTILES) + 0.5) / QUANTILES, axis=0)
     distance = np.sqrt(np.mean((ROWS[:, None, :] - references) ** 2, axis=1))
     tight = {"rtol": 1e-9, "atol": 1e-9}
@@ -191,7 +191,7 @@ def test_what_is_ignored_near_by_gets_nothing_in_local():
 # ---------------------------------------------------------------- 5. continuity
 
 
-@pytest.mark.parametrize("name", ATTRIBUTIONS)
+@pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize(
     "made", [NETWORK, lambda rows: NETWORK.predict(rows)], ids=["closed form", "black box"]
 )
@@ -204,7 +204,7 @@ def test_noise_in_the_last_digits_stays_there(name, made):
     assert np.max(np.linalg.norm(again.values - clean.values, axis=1) / size) < rounding
 
 
-@pytest.mark.parametrize("name", ATTRIBUTIONS)
+@pytest.mark.parametrize("name", GENERAL)
 def test_another_order_of_columns_stays_within_the_error_bars(name):
     order = np.array([3, 1, 4, 0, 2])
     back = np.argsort(order)

@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 from texplainer import TExplainer
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import ATTRIBUTIONS, GENERAL
 
 X = np.random.default_rng(0).normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
 TARGET = np.tanh(X[:, 0]) * X[:, 1] + 0.5 * X[:, 2]
@@ -128,7 +128,7 @@ def explained(name: str) -> dict[str, Any]:
     """Every attribution of a model's first rows, all outputs."""
     background = MODELS[name][1]
     explainer = TExplainer(made(name), background, output="all")
-    return {spec: explainer(few(background), attribution=spec) for spec in ATTRIBUTIONS}
+    return {spec: explainer(few(background), attribution=spec) for spec in GENERAL}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -175,7 +175,7 @@ def test_an_unused_column_has_nothing(name: str) -> None:
     else:
         wide = np.column_stack([background, extra])
         explainer = TExplainer(lambda rows: predict(rows[:, :5]), wide, output="all")
-    for spec in ATTRIBUTIONS:
+    for spec in GENERAL:
         np.testing.assert_array_equal(explainer(few(wide), attribution=spec).values[:, 5], 0.0)
 
 

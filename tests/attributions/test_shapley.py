@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from texplainer import TExplainer
+from texplainer.errors import InputError
 
 pytest.importorskip("numba")
 
@@ -130,3 +131,45 @@ def test_walks_of_many_rows_go_together_and_max_evals_bounds_them():
     explainer(X[:20])
     assert len(calls) <= 12
     assert sum(calls) <= 20 * 120
+
+
+def test_path_dependent_values_are_those_of_xgboost():
+    xgb = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 5))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = xgb.XGBClassifier(n_estimators=20, max_depth=4).fit(X, np.nan_to_num(X[:, 0] * X[:, 1]) > 0)
+    found = TExplainer(model, X[:50], attribution="shapley_path", output="all")(X[:20])
+    own = model.get_booster().predict(xgb.DMatrix(X[:20]), pred_contribs=True)
+    for output, sign in ((0, -1), (1, 1)):  # log-odds of either class
+        np.testing.assert_allclose(found.values[:, :, output], sign * own[:, :-1], atol=1e-5)
+        np.testing.assert_allclose(found.base_values[output], sign * own[0, -1], atol=1e-5)
+    assert np.abs(found.diagnostics.completeness).max() < 1e-5
+    assert "path-dependent" in found.settings["why"]
+
+
+def test_path_dependent_values_need_trees_with_covers():
+    X = np.random.default_rng(5).normal(size=(100, 3))
+    forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
+    for model, options, reason in (
+        (lambda rows: rows[:, 0], {}, "not a tree ensemble"),
+        (forest, {"scale": "log-odds"}, "not a sum of trees"),
+        (forest, {"engine": "finite-difference"}, "another engine was asked for"),
+    ):
+        with pytest.raises(InputError, match=f"shapley_path' needs a tree ensemble.*{reason}"):
+            TExplainer(model, X, attribution="shapley_path", **options)(X[:2])
+    with pytest.raises(InputError, match="base value of its own"):
+        TExplainer(forest, X)(X[:2], attribution=("slope", "shapley_path"))
+
+
+def test_path_dependent_values_behind_a_column_transformer_sum_up():
+    frame, y = table()
+    model = bank_pipeline(RandomForestClassifier(10, random_state=0)).fit(frame, y)
+    found = TExplainer(model, frame[:60], attribution="shapley_path")(frame[60:70])
+    forest, seen = model[-1], model[:-1].transform(frame[60:70])
+    shap = pytest.importorskip("shap")
+    own = shap.TreeExplainer(forest).shap_values(seen)[:, :, 1]
+    np.testing.assert_allclose(found.values.sum(axis=1), own.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(found.base_values, shap.TreeExplainer(forest).expected_value[1], atol=1e-12)
+    assert np.abs(found.values[:, 0] - own[:, 0]).max() > 0  # one-hot columns of a column are one player
+    assert "contribution" in str(found[0])

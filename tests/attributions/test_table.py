@@ -7,7 +7,7 @@ import pytest
 from sklearn.neural_network import MLPClassifier
 
 from texplainer import Explanation, TExplainer
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import ATTRIBUTIONS, GENERAL
 from texplainer.errors import InputError
 
 X = np.random.default_rng(3).normal(size=(200, 4))
@@ -27,7 +27,7 @@ def test_the_default_is_local_and_the_papers_derivative_where_a_step_is_given():
 
 def test_a_reading_is_chosen_in_the_constructor_or_at_the_call():
     explainer = TExplainer(NETWORK, X)
-    for name in ATTRIBUTIONS:
+    for name in GENERAL:
         asked, made = explainer(X[:5], attribution=name), TExplainer(NETWORK, X, attribution=name)(X[:5])
         np.testing.assert_array_equal(asked.values, made.values)
         assert asked.attribution == made.attribution == name

@@ -9,7 +9,7 @@ import pytest
 
 import texplainer as tx
 from texplainer import Explanation
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import GENERAL
 from texplainer.errors import ModelError, UndefinedRowsWarning
 from texplainer.explanation.fields import CATEGORY, FACTS, FIELDS, axes_of, blank_like, blanks, held
 
@@ -30,7 +30,7 @@ def refuse_large(X: np.ndarray) -> np.ndarray:
     return X[:, 0] * X[:, 1]
 
 
-@pytest.mark.parametrize("name", ATTRIBUTIONS)
+@pytest.mark.parametrize("name", GENERAL)
 def test_arrays_have_the_axes_of_the_table(name: str) -> None:
     found = tx.TExplainer(two_outputs, table(), categorical=["x2"])(table()[:5], attribution=name)
     sizes = {"r": 5, "f": 3, "o": 2}

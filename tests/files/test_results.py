@@ -154,7 +154,7 @@ def test_every_array_of_an_explainer_survives(tmp_path: Path, suffix: str) -> No
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[:, 2] = np.arange(60) % 3
     explainer = tx.TExplainer(lambda X: X[:, 0] ** 2 + X[:, 1] * (X[:, 2] == 1), X, categorical=["x2"])
-    for name in tx.attributions.table.ATTRIBUTIONS:
+    for name in tx.attributions.table.GENERAL:
         saved = explainer(X[:4], attribution=name)
         saved.save(tmp_path / f"result{suffix}")
         loaded = Explanation.load(tmp_path / f"result{suffix}")

@@ -139,4 +139,5 @@ def trees_of(ensemble):
             missing_left=(kind & MISSING_LEFT) != 0,
             value=ensemble.value[np.where(leaf, right, 0)],
             output=int(output),
+            cover=None if ensemble.cover is None else ensemble.cover[root:end],
         )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import GENERAL
 from texplainer.errors import InputError
 
 torch = pytest.importorskip("torch")
@@ -68,7 +68,7 @@ def test_shares_sum_to_the_difference_to_the_baseline(model):
     assert np.abs(found.diagnostics.completeness).max() <= 1e-4 * np.abs(gap).max()
 
 
-@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
+@pytest.mark.parametrize("attribution", GENERAL)
 def test_an_image_is_explained_alike_in_any_company(attribution):
     explainer = tx.ImageExplainer(subjects.network(), segments=GRID, attribution=attribution)
     together = explainer(IMAGES)
@@ -78,7 +78,7 @@ def test_an_image_is_explained_alike_in_any_company(attribution):
             np.testing.assert_array_equal(array[0], together.arrays[name][i], err_msg=name)
 
 
-@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
+@pytest.mark.parametrize("attribution", GENERAL)
 def test_the_size_of_batches_changes_no_bit(attribution):
     whole = tx.ImageExplainer(brightness, segments=GRID, output="all")(IMAGES[:2], attribution=attribution)
     for batch_rows in (1, 7):

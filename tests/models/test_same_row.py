@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
 import texplainer as tx
-from texplainer.attributions.table import ATTRIBUTIONS
+from texplainer.attributions.table import GENERAL
 
 X = np.random.default_rng(0).normal(size=(200, 6))
 y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
@@ -84,7 +84,7 @@ def every_way(model: Any, **settings: Any) -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("attribution", ATTRIBUTIONS)
+@pytest.mark.parametrize("attribution", GENERAL)
 @pytest.mark.parametrize("engine", ["auto", "finite-difference"])
 @pytest.mark.parametrize("name", EXACT)
 def test_the_same_bits_in_any_company(name: str, engine: str, attribution: str) -> None:

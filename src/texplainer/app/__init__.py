@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
-from texplainer.attributions.table import ATTRIBUTIONS, attribution_of
+from texplainer.attributions.table import GENERAL, attribution_of
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
 from texplainer.images.image_explainer import ImageExplainer
@@ -124,7 +124,7 @@ def _others(model: Any, background: Any, options: Mapping[str, Any]) -> dict[str
     """T-Explainer's other attributions, and SHAP and LIME where they are installed."""
     own = attribution_of(options.get("attribution", "auto"), options.get("step", "auto"))
     found: dict[str, Callable[[], Explain]] = {}
-    for attribution in ATTRIBUTIONS:
+    for attribution in GENERAL:
         if attribution != own:
             made = {**options, "attribution": attribution}
             found[f"T-Explainer, {attribution}"] = lambda made=made: TExplainer(model, background, **made)

@@ -84,6 +84,11 @@ class Attribution:
         Whether it reads slopes averaged over a neighbourhood, so that its width matters.
     beside
         The attribution a report shows with it.
+    base
+        Its base value by engine, (outputs,); None for the mean prediction of the background. An attribution
+        with its own cannot be kept with others in one result.
+    trees_only
+        Whether only tree ensembles have it.
     how
         How it asks the model, by engine, where it reads no slopes at the row: its part of `why`.
     """
@@ -101,6 +106,8 @@ class Attribution:
     neighbourhood: bool = False
     beside: str = "shapley"
     how: Callable[[Engine], str] | None = None
+    base: Callable[[Engine], Array] | None = None
+    trees_only: bool = False
 
     def why(self, engine: Engine) -> str:
         """How its values were found, and why by this engine."""

@@ -28,8 +28,8 @@ from texplainer.attributions.attribution import AttributionResult, ExplainContex
 from texplainer.attributions.background_sample import BackgroundSample, PathContributions
 from texplainer.attributions.replaced import noise_floor
 from texplainer.attributions.stability import expected_change, moved
-from texplainer.errors import Unsupported
-from texplainer.gradients.engine import Engine
+from texplainer.errors import InputError, Unsupported
+from texplainer.gradients.engine import Engine, ExactShapley
 from texplainer.types import Array
 
 TRIED = 4  # groups of paths by which the relative change of an estimate is judged
@@ -61,7 +61,35 @@ def shapley(context: ExplainContext) -> AttributionResult:
     return found
 
 
-def exact_shapley(engine: Engine) -> tuple[Callable[[Array], Array] | None, str]:
+def shapley_path(context: ExplainContext) -> AttributionResult:
+    """Path-dependent Shapley values: the trees' covers in place of the background."""
+    exact = _trees_of(context.engine)
+    try:
+        return _exactly(context, exact.path_values)
+    except Unsupported as reason:
+        raise _without_covers(str(reason)) from None
+
+
+def path_base(engine: Engine) -> Array:
+    """The base value of path-dependent values, (outputs,)."""
+    return _trees_of(engine).path_base()
+
+
+def _trees_of(engine: Engine) -> ExactShapley:
+    exact, reason = exact_shapley(engine)
+    if exact is None:
+        raise _without_covers(reason or "the model is not a tree ensemble, or another engine was asked for.")
+    return exact
+
+
+def _without_covers(reason: str) -> InputError:
+    return InputError(
+        "attribution='shapley_path' needs a tree ensemble that holds how many training rows reached each "
+        f"node: {reason} Use attribution='shapley', which fits every model."
+    )
+
+
+def exact_shapley(engine: Engine) -> tuple[ExactShapley | None, str]:
     """The exact values of a tree model, or None and the reason why there are none."""
     if engine.shapley is None:
         return None, ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from texplainer.attributions.attribution import Attribution
 from texplainer.attributions.references import QUANTILES
-from texplainer.attributions.shapley import shapley, way_of_shapley
+from texplainer.attributions.shapley import path_base, shapley, shapley_path, way_of_shapley
 from texplainer.attributions.slope import gradient, slope
 from texplainer.attributions.variation import variation
 from texplainer.categories import swaps
@@ -42,6 +42,22 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         beside="slope",
         how=way_of_shapley,
     ),
+    "shapley_path": Attribution(
+        question="Why this prediction, by the training rows that each tree counted?",
+        compute=shapley_path,
+        unit="share",
+        signed=True,
+        adds_up=True,
+        axis="path-dependent contribution to {what}",
+        level_axis="path-dependent contribution to {what}",
+        feature_unit="share of the prediction",
+        level_unit="share of the prediction",
+        category=None,
+        beside="slope",
+        how=lambda engine: "exact path-dependent Shapley values of the trees, from their covers",
+        base=path_base,
+        trees_only=True,
+    ),
     "variation": Attribution(
         question="How much does the prediction depend on this feature?",
         compute=variation,
@@ -70,6 +86,8 @@ ATTRIBUTIONS: dict[str, Attribution] = {
 }
 
 
+#: attributions of every model
+GENERAL = tuple(name for name, spec in ATTRIBUTIONS.items() if not spec.trees_only)
 DEFAULT = "slope"
 PAPER = "gradient"  # what a given step asks for: the paper's derivative
 
@@ -92,7 +110,14 @@ def attributions_of(names: object, step: object = "auto") -> tuple[str, ...]:
         raise InputError(
             f"attribution={names!r} names none; expected one or several of {', '.join(ATTRIBUTIONS)}."
         )
-    return tuple(dict.fromkeys(attribution_of(name, step) for name in several))
+    found = tuple(dict.fromkeys(attribution_of(name, step) for name in several))
+    own = [name for name in found if ATTRIBUTIONS[name].base is not None]
+    if own and len(found) > 1:
+        raise InputError(
+            f"attribution={names!r}: {own[0]!r} has a base value of its own and cannot be kept with others in "
+            "one result. Ask for it in a call of its own."
+        )
+    return found
 
 
 # ------------------------------------------------------------------ words for people

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # features of a row
 #: attribution -> the head of its column
-HEADS = {"shapley": "contribution", "slope": "slope per SD", "variation": "variation", "gradient": "gradient"}
+HEADS = {
+    "shapley": "contribution",
+    "shapley_path": "contribution",
+    "slope": "slope per SD",
+    "variation": "variation",
+    "gradient": "gradient",
+}
 EXACT = 1e-3  # bounds below this share of the column's largest value are not shown
 FLAT = "flat"  # instead of a slope of 0 of a feature that the model uses
 CATEGORY_MARK = "*"  # beside the slope of a category: its effect against the other categories, not a slope
@@ -64,7 +70,7 @@ class RowTable:
         left = self.order[shown:]
         if len(left):
             rest = [
-                text.signed(np.nansum(c.values[left])) if c.attribution == "shapley" else ""
+                text.signed(np.nansum(c.values[left])) if c.head == "contribution" else ""
                 for c in self.columns
             ]
             out.append([f"{len(left)} others", "", *rest])
@@ -112,7 +118,9 @@ def _both(explanation: Explanation) -> tuple[list[Explanation], str]:
     """The row in each attribution that can be had: contributions first, then slopes, then its own."""
     one = explanation[:1] if len(explanation) > 1 else explanation
     parts, failed = [], []
-    for name in dict.fromkeys(["shapley", "slope", explanation.attribution]):
+    own = explanation.attribution
+    first = own if HEADS.get(own) == "contribution" else "shapley"
+    for name in dict.fromkeys([first, "slope", own]):
         try:
             parts.append(one.with_attribution(name))
         except (InputError, ModelError):  # loaded, or the model does not answer any more

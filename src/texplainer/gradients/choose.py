@@ -15,7 +15,7 @@ from importlib import import_module
 import numpy as np
 
 from texplainer.errors import InputError, Unsupported
-from texplainer.gradients.engine import Engine, Gradient, Settings
+from texplainer.gradients.engine import Engine, ExactShapley, Gradient, Settings
 from texplainer.gradients.smoothing import smooth
 from texplainer.models.predictor import Predictor
 from texplainer.tables.onehot import ColumnGroup
@@ -42,7 +42,7 @@ def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Sett
     return replace(chosen, shapley=_shapley(predictor, rows)) if engine in ("auto", "tree") else chosen
 
 
-def _shapley(predictor: Predictor, rows: Array) -> Callable[[], Callable[[Array], Array]] | None:
+def _shapley(predictor: Predictor, rows: Array) -> Callable[[], ExactShapley] | None:
     """The exact Shapley values of trees, whatever engine differentiates them; None for other models."""
     from texplainer.gradients.trees.engine import last_step
     from texplainer.gradients.trees.readers.table import find
@@ -51,7 +51,7 @@ def _shapley(predictor: Predictor, rows: Array) -> Callable[[], Callable[[Array]
         return None
 
     @cache
-    def prepared() -> Callable[[Array], Array] | Unsupported:
+    def prepared() -> ExactShapley | Unsupported:
         try:
             from texplainer.gradients.trees.shapley import tree_shapley
 
@@ -61,7 +61,7 @@ def _shapley(predictor: Predictor, rows: Array) -> Callable[[], Callable[[Array]
         except Unsupported as reason:
             return reason
 
-    def ask() -> Callable[[Array], Array]:
+    def ask() -> ExactShapley:
         found = prepared()
         if isinstance(found, Unsupported):
             raise found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,6 +58,22 @@ class Gradient:
     change: Array | None = None
 
 
+class ExactShapley(Protocol):
+    """The exact Shapley values of a tree model."""
+
+    def __call__(self, rows: Array) -> Array:
+        """Values against the background, (rows, features, outputs)."""
+        ...
+
+    def path_values(self, rows: Array) -> Array:
+        """Path-dependent values, of the same shape; raises `Unsupported` where the trees hold no covers."""
+        ...
+
+    def path_base(self) -> Array:
+        """What path-dependent values and this sum to the prediction, (outputs,)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Engine:
     """A gradient function with its name and the reason it was chosen.
@@ -74,9 +90,9 @@ class Engine:
     width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's SD
     narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
     point: Engine | None = None
-    #: () -> the function from rows to their exact Shapley values, (rows, features, outputs), prepared at the
-    #: first call; raises `Unsupported` with the reason where the model does not allow it; None without trees
-    shapley: Callable[[], Callable[[Array], Array]] | None = None
+    #: () -> the exact Shapley values, prepared at the first call; raises `Unsupported` with the reason where
+    #: the model does not allow it; None without trees
+    shapley: Callable[[], ExactShapley] | None = None
     #: rows, row and column of some of their cells, values (values, features) of the columns -> exactly what
     #: f gains with each value in the cell, (cells, values, outputs); None where the model itself must tell
     replaced: Callable[[Array, np.ndarray, np.ndarray, Array], Array] | None = None

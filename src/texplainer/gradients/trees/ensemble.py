@@ -57,6 +57,7 @@ class Tree:
     missing_left: NDArray[Any]  # (nodes,) bool
     value: NDArray[Any]  # (nodes, width) read at leaves
     output: int = 0  # the first raw output it adds to
+    cover: NDArray[Any] | None = None  # (nodes,) weight of the training rows that reached each node
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class TreeEnsemble:
     tolerance : how closely the library itself adds up, relative.
     categories : for each virtual column its feature and the category codes that go left.
     missing : the number that the library takes for a missing value besides NaN; NaN for none.
+    cover : weight of the training rows that reached each node; None where the model does not hold it.
     """
 
     kind: NDArray[np.uint8]  # (nodes,) bits LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT
@@ -91,6 +93,7 @@ class TreeEnsemble:
     tolerance: float
     categories: tuple[tuple[int, tuple[int, ...]], ...] = field(default=())
     missing: float = np.nan
+    cover: Floats | None = None  # (nodes,)
 
     @property
     def columns(self) -> int:
@@ -168,6 +171,7 @@ def _nodes(trees: Sequence[Tree], features: int, columns: int) -> dict[str, Any]
     value = np.concatenate([np.asarray(tree.value, dtype=np.float64) for tree in trees])[order][leaf] + 0.0
     if not np.isfinite(value).all():
         raise ValueError("a leaf of the ensemble holds a value that is not finite")
+    covers = [tree.cover for tree in trees if tree.cover is not None]
     followed = np.append(leaf, [False, False])
     flags = {
         LEAF: leaf,
@@ -186,6 +190,7 @@ def _nodes(trees: Sequence[Tree], features: int, columns: int) -> dict[str, Any]
         "roots": np.concatenate([[0], np.cumsum(_reached(order, starts))[:-1]]).astype(np.uint64),
         "value": np.ascontiguousarray(value),
         "depth": int(depth),
+        "cover": np.concatenate(covers).astype(np.float64)[order] if len(covers) == len(trees) else None,
     }
 
 

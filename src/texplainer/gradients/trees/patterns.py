@@ -10,15 +10,15 @@ those that b satisfies. If together they are all d features, then with A = u \ w
 So only the truth of conditions matters, for x and for b: missing values, categories and thresholds are
 whatever the library makes of them. And a condition belongs to whichever raw feature its column is made from.
 
-The path-dependent game (XGBoost's `pred_contribs`, shap's "tree_path_dependent") takes the absent features'
-conditions as satisfied with the cover ratios of the path in place of background rows.
+The path-dependent game (XGBoost's `pred_contribs`, shap's "tree_path_dependent") has no background: an absent
+feature's conditions hold with the cover ratios of the path, see `kernels.covers`.
 
 References: Lundberg et al. 2020 (the game); Laberge & Pequignot 2022 (a leaf's values by p and q).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import lgamma
 from typing import Any
@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 
 from texplainer.errors import Unsupported
 from texplainer.gradients.trees.ensemble import LEAF, Floats, Integers, TreeEnsemble
+from texplainer.gradients.trees.kernels.classes import add_deep_values
+from texplainer.gradients.trees.kernels.covers import add_deep_cover_values, fill_cover_tables
 from texplainer.gradients.trees.kernels.patterns import (
     LANES,
     MAX_BITS,
@@ -40,7 +42,7 @@ from texplainer.gradients.trees.kernels.patterns import (
     cut_into_groups,
     fill_tables,
 )
-from texplainer.gradients.trees.layout import subtree_ends
+from texplainer.gradients.trees.layout import depth_levels, subtree_ends
 from texplainer.gradients.trees.soft import compared, in_threads
 from texplainer.support.progress import track
 
@@ -51,7 +53,7 @@ FEW_ROWS = 256  # a thread takes at least as many
 
 @dataclass(frozen=True)
 class PatternTables:
-    """The Shapley values of an ensemble's raw sums, prepared for one background.
+    """The Shapley values of an ensemble's raw sums, prepared for one background or for the trees' covers.
 
     Tables are filled when they are first needed and kept, unless they are larger than `memory` entries: then
     they are filled for a part of the trees at a time, while the rows pass.
@@ -62,6 +64,7 @@ class PatternTables:
     groups: Groups
     game: Game
     features: int  # raw features
+    covers: bool = False  # whether the trees' covers take the place of background rows
     memory: int = MEMORY
     _kept: dict[int, Floats] = field(default_factory=dict, repr=False, compare=False)
 
@@ -75,11 +78,8 @@ class PatternTables:
             def work(start: int, stop: int, table: Any = table, first: int = first, last: int = last) -> None:
                 add_values(self.nodes, self.groups, self.game, table, cells, values, first, last, start, stop)
                 if self.groups.deep.any():
-                    from texplainer.gradients.trees.kernels.classes import add_deep_values
-
-                    add_deep_values(
-                        self.nodes, self.groups, self.game, cells, values, first, last, start, stop
-                    )
+                    add_deep = add_deep_cover_values if self.covers else add_deep_values
+                    add_deep(self.nodes, self.groups, self.game, cells, values, first, last, start, stop)
 
             in_threads(work, len(inputs), FEW_ROWS, threads)
         return values.transpose(2, 1, 0)
@@ -102,15 +102,10 @@ class PatternTables:
         step = max(1, (last - first) // 64)
         chunks = [(at, min(at + step, last)) for at in range(first, last, step)]
         show = None if len(table) >= MANY_TABLES else False
+        fill = fill_cover_tables if self.covers else fill_tables
         for at, end in track(chunks, "tabulating trees", show):
-            fill_tables(
-                self.nodes,
-                self.groups,
-                self.game,
-                table[ends[at] - ends[first] : ends[end] - ends[first]],
-                at,
-                end,
-            )
+            own = table[ends[at] - ends[first] : ends[end] - ends[first]]
+            fill(self.nodes, self.groups, self.game, own, at, end)
         if last - first == len(ends) - 1:
             self._kept[part] = table
         return table
@@ -139,8 +134,34 @@ def pattern_tables(
     """
     weights = np.ones(len(background)) if weights is None else np.asarray(weights, dtype=np.float64)
     cells = columns_of(ensemble, np.asarray(background, dtype=np.float64))
-    game = Game(cells, weights / weights.sum(), False, *_coefficients(), *_quadrature())
+    game = Game(cells, weights / weights.sum(), *_coefficients(), *_quadrature())
     return _prepared(ensemble, game, owner, features)
+
+
+def cover_tables(
+    ensemble: TreeEnsemble, *, owner: NDArray[Any] | None = None, features: int | None = None
+) -> PatternTables:
+    """Prepare the path-dependent Shapley values of an ensemble, from its own covers."""
+    if ensemble.cover is None:
+        raise Unsupported("its trees do not hold how many training rows reached each node.")
+    game = Game(np.empty((ensemble.columns, 0)), np.empty(0), *_coefficients(), *_quadrature())
+    return replace(_prepared(ensemble, game, owner, features), covers=True)
+
+
+def cover_expectation(ensemble: TreeEnsemble) -> Floats:
+    """The mean of the raw sums by covers, (raw outputs,): the path-dependent base value."""
+    leaf = (ensemble.kind & LEAF) != 0
+    right = ensemble.right.astype(np.int64)
+    ratio, reach = _cover_ratios(ensemble), np.ones(len(leaf))
+    for inner in depth_levels(right, leaf, ensemble.roots):
+        for child in (inner + 1, right[inner]):
+            reach[child] = reach[inner] * ratio[child]
+    total, width = ensemble.base.copy(), ensemble.value.shape[1]
+    found = reach[leaf, None] * ensemble.value[right[leaf]]  # (leaves, width)
+    tree = np.searchsorted(ensemble.roots, np.flatnonzero(leaf), side="right") - 1
+    for k in range(width):
+        np.add.at(total, ensemble.output[tree].astype(np.int64) + k, found[:, k])
+    return total
 
 
 def columns_of(ensemble: TreeEnsemble, inputs: Floats) -> Floats:
@@ -167,11 +188,6 @@ def _nodes(ensemble: TreeEnsemble, owner: NDArray[Any]) -> Nodes:
     inner = np.flatnonzero(~leaf)
     parent = np.full(len(leaf), -1)
     parent[inner + 1] = parent[right[inner]] = inner
-    cover = getattr(ensemble, "cover", None)
-    ratio = np.ones(len(leaf))
-    if cover is not None and len(cover):
-        child = np.flatnonzero(parent >= 0)
-        ratio[child] = cover[child] / np.maximum(cover[parent[child]], np.finfo(float).tiny)
     return Nodes(
         kind=ensemble.kind,
         column=ensemble.column.astype(np.int64),
@@ -180,12 +196,24 @@ def _nodes(ensemble: TreeEnsemble, owner: NDArray[Any]) -> Nodes:
         right=right,
         parent=parent,
         end=subtree_ends(right, leaf, roots),
-        ratio=ratio,
+        ratio=_cover_ratios(ensemble),
         roots=np.append(roots, len(leaf)),
         output=ensemble.output.astype(np.int64),
         value=ensemble.value,
         depth=int(ensemble.depth),
     )
+
+
+def _cover_ratios(ensemble: TreeEnsemble) -> Floats:
+    """Every node's cover over its parent's, (nodes,); 0 where the parent has none, 1 at roots."""
+    ratio = np.ones(len(ensemble.kind))
+    if ensemble.cover is None:
+        return ratio
+    inner = np.flatnonzero((ensemble.kind & LEAF) == 0)
+    whole = np.maximum(ensemble.cover[inner], np.finfo(float).tiny)
+    for child in (inner + 1, ensemble.right[inner].astype(np.int64)):
+        ratio[child] = ensemble.cover[child] / whole
+    return ratio
 
 
 def _groups(nodes: Nodes) -> tuple[Groups, bool]:

@@ -16,9 +16,16 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import ModelError, Unsupported
+from texplainer.gradients.transformers import Map
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, TreeEnsemble
-from texplainer.gradients.trees.links import constant_slope, link
-from texplainer.gradients.trees.patterns import PatternTables, columns_of, pattern_tables
+from texplainer.gradients.trees.links import constant_slope, jacobian, link
+from texplainer.gradients.trees.patterns import (
+    PatternTables,
+    columns_of,
+    cover_expectation,
+    cover_tables,
+    pattern_tables,
+)
 from texplainer.gradients.trees.readers.table import find, load
 from texplainer.models.libraries import absent_value
 from texplainer.models.predictor import Predictor
@@ -40,15 +47,34 @@ class TreeShapley:
     inputs: Callable[[Array], Array]  # rows -> what the trees see
     owner: np.ndarray  # (inputs,) raw feature of each input; -1 where the background does not tell
     features: int
-    slope: Array  # (outputs, raw sums): outputs are linear in the raw sums
+    after: Map  # raw sums -> all outputs
+    outputs: list[int]  # those explained
     background: Array  # (background rows, inputs)
     probe: Callable[[Array, np.ndarray], np.ndarray]  # a row, inputs -> their features
-    _tables: dict[bytes, PatternTables] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[tuple[bytes, bool], PatternTables] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, rows: Array) -> Array:
         """Shapley values, (rows, features, outputs)."""
+        return self._values(rows, covers=False)
+
+    def path_values(self, rows: Array) -> Array:
+        """Path-dependent Shapley values, (rows, features, outputs)."""
+        split = np.unique(self.ensemble.column[self.ensemble.kind & LEAF == 0].astype(np.int64))
+        used = [c if c < len(self.owner) else self.ensemble.categories[c - len(self.owner)][0] for c in split]
+        if (self.owner[used] < 0).any():
+            raise Unsupported(
+                "a column its trees see is constant in the background: it belongs to no feature."
+            )
+        return self._values(rows, covers=True)
+
+    def path_base(self) -> Array:
+        """The mean prediction by the trees' own covers, (outputs,)."""
+        return self.after(cover_expectation(self.ensemble)[None])[0][0, self.outputs]
+
+    def _values(self, rows: Array, covers: bool) -> Array:
         inputs = self.inputs(rows)
-        values = np.empty((len(rows), self.features, len(self.slope)))
+        slope = jacobian(self.after, self.ensemble.base[None])[0, self.outputs]  # (outputs, raw sums)
+        values = np.empty((len(rows), self.features, len(slope)))
         unknown = np.flatnonzero(self.owner < 0)
         owners = np.repeat(self.owner[None], len(rows), axis=0)
         if len(unknown):
@@ -59,17 +85,16 @@ class TreeShapley:
                 owners[i, columns] = self.probe(rows[i], columns)
         for owner in np.unique(owners, axis=0):
             here = (owners == owner).all(axis=1)
-            raw = self._of(owner)(inputs[here])  # (rows, features, raw sums)
-            values[here] = np.einsum("rfk,ok->rfo", raw, self.slope)
+            raw = self._of(owner, covers)(inputs[here])  # (rows, features, raw sums)
+            values[here] = np.einsum("rfk,ok->rfo", raw, slope)
         return values
 
-    def _of(self, owner: np.ndarray) -> PatternTables:
+    def _of(self, owner: np.ndarray, covers: bool) -> PatternTables:
         """The tables for inputs of these features; where it is unknown any feature will do."""
-        key = owner.tobytes()
+        key = (owner.tobytes(), covers)
         if key not in self._tables:
-            self._tables[key] = pattern_tables(
-                self.ensemble, self.background, owner=np.maximum(owner, 0), features=self.features
-            )
+            make = cover_tables if covers else partial(pattern_tables, background=self.background)
+            self._tables[key] = make(self.ensemble, owner=np.maximum(owner, 0), features=self.features)
         return self._tables[key]
 
 
@@ -80,8 +105,7 @@ def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
         raise Unsupported("the model is not a tree ensemble.")
     ensemble = load(final)
     after = link(ensemble, predictor.scale, predictor.task)
-    slope = constant_slope(after, len(ensemble.base))
-    if slope is None:
+    if constant_slope(after, len(ensemble.base)) is None:
         raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees.")
 
     def inputs(rows: Array) -> Array:
@@ -99,7 +123,8 @@ def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
         inputs,
         owner,
         background.shape[1],
-        slope[list(predictor.outputs)],
+        after,
+        list(predictor.outputs),
         seen,
         partial(_owners_by_row, inputs, background[0]),
     )

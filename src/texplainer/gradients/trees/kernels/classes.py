@@ -20,7 +20,6 @@ from texplainer.gradients.trees.kernels.patterns import (
     BLOCK,
     LANES,
     _popcount,
-    path_values,
     pattern_values,
     superset_sums,
 )
@@ -151,22 +150,6 @@ def _leaf_values(
 
 
 @njit(error_model="numpy")
-def _path_leaf_values(nodes, game, leaf, d, path, masks, classes, ratio, sums, unit):
-    """As `_leaf_values`, the covers of the path in place of the background."""
-    ratio[:d] = 1.0
-    child = leaf
-    while nodes.parent[child] >= 0:
-        feature = nodes.feature[nodes.parent[child]]
-        for i in range(d):
-            if path[i] == feature:
-                ratio[i] *= nodes.ratio[child]
-        child = nodes.parent[child]
-    for c in range(classes):
-        path_values(game, d, np.int64(masks[c]), ratio, sums)
-        unit[:d, c] = sums[:d]
-
-
-@njit(error_model="numpy")
 def _background_masks(game, d, masks, classes, count, known, lacks, lacking, weight):
     """What every background class fails, and its weight."""
     full = (ONE << np.uint64(d)) - ONE
@@ -185,7 +168,7 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
 
     One walk with its scratch memory: split into functions it would hand thirty arrays around.
     """
-    levels, width, count_b = nodes.depth + 2, nodes.value.shape[1], 0 if game.path else game.cells.shape[1]
+    levels, width, count_b = nodes.depth + 2, nodes.value.shape[1], game.cells.shape[1]
     size, most = max(1, min(BLOCK, last - first)), 64
     rows, classes = np.empty((levels, size), np.int32), np.empty((levels, size), np.int32)
     masks, other = np.empty((levels, size), np.uint64), np.empty(size, np.uint64)
@@ -198,7 +181,7 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
     lacks, lacking = np.zeros((max(1, count_b), most)), np.empty(max(1, count_b), np.int64)
     weight, sums, path = np.empty(max(1, count_b)), np.empty(most), np.empty(most + 1, np.int64)
     shares, supersets = np.empty(1 << TABULATED), np.empty((LANES, 1 << TABULATED))
-    unit, mixed, ratio = np.empty((2, most, size)), np.empty(size), np.empty(most)
+    unit, mixed = np.empty((2, most, size)), np.empty(size)
     stack, depth = np.empty(levels + 1, np.int64), np.empty(levels + 1, np.int64)
     for start in range(first, last, BLOCK):
         for tree in range(first_tree, last_tree):
@@ -230,39 +213,34 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                         continue
                 if nodes.kind[node] & LEAF:
                     d = bits[level]
-                    if game.path:
-                        _path_leaf_values(
-                            nodes, game, node, d, path, masks[level], known[level], ratio, sums, unit[0]
-                        )
-                    else:
-                        _background_masks(
-                            game,
-                            d,
-                            masks_b[level],
-                            classes_b[level],
-                            count_b,
-                            known_b[level],
-                            lacks,
-                            lacking,
-                            weight,
-                        )
-                        _leaf_values(
-                            game,
-                            d,
-                            masks[level],
-                            known[level],
-                            masks_b[level],
-                            known_b[level],
-                            holders[side - LEFT],
-                            words[level],
-                            lacks,
-                            lacking,
-                            weight,
-                            shares,
-                            supersets,
-                            sums,
-                            unit[0],
-                        )
+                    _background_masks(
+                        game,
+                        d,
+                        masks_b[level],
+                        classes_b[level],
+                        count_b,
+                        known_b[level],
+                        lacks,
+                        lacking,
+                        weight,
+                    )
+                    _leaf_values(
+                        game,
+                        d,
+                        masks[level],
+                        known[level],
+                        masks_b[level],
+                        known_b[level],
+                        holders[side - LEFT],
+                        words[level],
+                        lacks,
+                        lacking,
+                        weight,
+                        shares,
+                        supersets,
+                        sums,
+                        unit[0],
+                    )
                     left = nodes.value[nodes.right[node]]
                     _add(
                         values, nodes.output[tree], width, path, d, unit, left, left, False, mixed,
@@ -277,42 +255,36 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                         continue
                     d = bits[level + 1]
                     for s in range(2):
-                        leaf = node + 1 if s == 0 else nodes.right[node]
                         own = masks[level + 1] if s == 0 else other
-                        if game.path:
-                            _path_leaf_values(
-                                nodes, game, leaf, d, path, own, known[level + 1], ratio, sums, unit[s]
-                            )
-                        else:
-                            own_b = masks_b[level + 1] if s == 0 else other_b
-                            _background_masks(
-                                game,
-                                d,
-                                own_b,
-                                classes_b[level + 1],
-                                count_b,
-                                known_b[level + 1],
-                                lacks,
-                                lacking,
-                                weight,
-                            )
-                            _leaf_values(
-                                game,
-                                d,
-                                own,
-                                known[level + 1],
-                                own_b,
-                                known_b[level + 1],
-                                holders[s],
-                                words[level + 1],
-                                lacks,
-                                lacking,
-                                weight,
-                                shares,
-                                supersets,
-                                sums,
-                                unit[s],
-                            )
+                        own_b = masks_b[level + 1] if s == 0 else other_b
+                        _background_masks(
+                            game,
+                            d,
+                            own_b,
+                            classes_b[level + 1],
+                            count_b,
+                            known_b[level + 1],
+                            lacks,
+                            lacking,
+                            weight,
+                        )
+                        _leaf_values(
+                            game,
+                            d,
+                            own,
+                            known[level + 1],
+                            own_b,
+                            known_b[level + 1],
+                            holders[s],
+                            words[level + 1],
+                            lacks,
+                            lacking,
+                            weight,
+                            shares,
+                            supersets,
+                            sums,
+                            unit[s],
+                        )
                     _add(
                         values, nodes.output[tree], width, path, d, unit,
                         nodes.value[nodes.right[node + 1]], nodes.value[nodes.right[nodes.right[node]]], True, mixed,
@@ -343,24 +315,22 @@ def _descend(
     left_b, right_b, left, right = masks_b[level], other_b, masks[level], other
     if side == RIGHT:
         left_b, right_b, left, right = other_b, masks_b[level], other, masks[level]
-    words[level] = 0
-    if not game.path:
-        _, known_b[level] = _refine(
-            nodes, split, bit, new, game.cells, 0,
-            rows_b[at], classes_b[at], rows_b.shape[1], masks_b[at], known_b[at],
-            rows_b[level], classes_b[level], left_b, right_b, relabel,
-            holders, 0, BOTH, full,
-        )  # fmt: skip
-        words[level] = (known_b[level] + 63) >> 6
-        if side & LEFT:
-            _fill_holders(left_b, known_b[level], bits[level], words[level], holders[0])
-        if side & RIGHT:
-            _fill_holders(right_b, known_b[level], bits[level], words[level], holders[1])
+    _, known_b[level] = _refine(
+        nodes, split, bit, new, game.cells, 0,
+        rows_b[at], classes_b[at], rows_b.shape[1], masks_b[at], known_b[at],
+        rows_b[level], classes_b[level], left_b, right_b, relabel,
+        holders, 0, BOTH, full,
+    )  # fmt: skip
+    words[level] = (known_b[level] + 63) >> 6
+    if side & LEFT:
+        _fill_holders(left_b, known_b[level], bits[level], words[level], holders[0])
+    if side & RIGHT:
+        _fill_holders(right_b, known_b[level], bits[level], words[level], holders[1])
     count[level], known[level] = _refine(
         nodes, split, bit, new, cells, start,
         rows[at], classes[at], count[at], masks[at], known[at],
         rows[level], classes[level], left, right, relabel,
-        holders, words[level], BOTH if game.path else side, full,
+        holders, words[level], side, full,
     )  # fmt: skip
 
 

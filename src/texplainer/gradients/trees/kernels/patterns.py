@@ -66,11 +66,10 @@ class Groups(NamedTuple):
 
 
 class Game(NamedTuple):
-    """What absent features are replaced by: background rows, or the covers of the trees."""
+    """What absent features are replaced by: background rows; none where covers take their place (`covers`)."""
 
     cells: np.ndarray  # (columns, background rows)
     weight: np.ndarray  # (background rows,) sums to 1
-    path: bool  # whether the covers take the place of the background rows
     gain: np.ndarray  # (MAX + 2, MAX + 2), by q and p: (p-1)! q! / (p+q)!, 0 for p = 0
     loss: np.ndarray  # (MAX + 2, MAX + 2), by q and p: p! (q-1)! / (p+q)!, 0 for q = 0
     place: np.ndarray  # (MAX + 2, places) of Gauss-Legendre on [0, 1], by d features, exact for them
@@ -92,7 +91,7 @@ def _popcount(x):
 
 
 @njit(error_model="numpy")
-def _path_features(nodes, node, found):
+def path_features(nodes, node, found):
     """The distinct features on the path to a node, in `found`; their number."""
     count = 0
     at = nodes.parent[node]
@@ -147,7 +146,7 @@ def _all_features(nodes, conditions, count, features, known):
 def _choose_groups(nodes, first, last, tabled, cost, chosen, features, conditions):
     """Choose the cheapest cut of one tree into groups, from the leaves up; `cost` and `chosen` (nodes,)."""
     for node in range(last - 1, first - 1, -1):
-        path = _path_features(nodes, node, features)
+        path = path_features(nodes, node, features)
         leaf = nodes.kind[node] & LEAF != 0
         inner = -1
         if tabled and path <= MAX_BITS:
@@ -185,7 +184,7 @@ def cut_into_groups(nodes, counts, groups):
                 if nodes.end[node] - node > 1 or nodes.parent[node] >= 0:
                     _describe(nodes, node, first, counts, groups, features, conditions)
             elif nodes.kind[node] & LEAF:
-                fits &= _path_features(nodes, node, features) <= MAX_FEATURES
+                fits &= path_features(nodes, node, features) <= MAX_FEATURES
                 at = node
                 while at >= 0 and not groups.deep[at]:
                     groups.deep[at] = True
@@ -201,7 +200,7 @@ def cut_into_groups(nodes, counts, groups):
 def _describe(nodes, node, root, counts, groups, features, conditions):
     """Write one group: its bits, features and leaves."""
     g, bit, literal = counts[0], counts[1], counts[2]
-    path = _path_features(nodes, node, features)
+    path = path_features(nodes, node, features)
     inner = _inner_conditions(nodes, node, MAX_BITS, conditions)
     width = _all_features(nodes, conditions, inner, features, path)
     for i in range(path):  # all conditions of the path on one feature are one bit
@@ -309,7 +308,7 @@ def _patterns(groups, g, out, count, byte, pattern):
 @compiled()
 def fill_tables(nodes, groups, game, table, first, last):
     """Fill the tables of trees ``first..last``; `table` begins with that of the first one's first group."""
-    count = 0 if game.path else game.cells.shape[1]
+    count = game.cells.shape[1]
     out = np.empty((2 * MAX_LEAVES, BLOCK), np.uint8)
     byte, pattern = np.empty(BLOCK, np.uint8), np.empty(BLOCK, np.uint16)
     share = np.empty(1 << MAX_BITS)
@@ -322,10 +321,6 @@ def fill_tables(nodes, groups, game, table, first, last):
             continue
         for g in range(begin, end):
             table[groups.table[g] - origin : groups.table[g + 1] - origin] = 0.0
-        if game.path:
-            for g in range(begin, end):
-                _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin)
-            continue
         # patterns of background rows, a block of rows at a time; the table's own memory holds no sums yet
         for g in range(begin, end):
             bits = groups.first_bit[g + 1] - groups.first_bit[g]
@@ -344,30 +339,34 @@ def fill_tables(nodes, groups, game, table, first, last):
 def _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin):
     """Add up the tables of a group's leaves; `share` (patterns,) of the background."""
     patterns = 1 << (groups.first_bit[g + 1] - groups.first_bit[g])
-    features = groups.first_feature[g + 1] - groups.first_feature[g]
     for at in range(groups.first_leaf[g], groups.first_leaf[g + 1]):
         begin, end = groups.first_condition[at], groups.first_condition[at + 1]
-        leaf, d = groups.leaf[at], end - begin
-        if game.path:
-            _path_ratios(nodes, groups, g, leaf, begin, d, weight)
-            path_sums(game, d, weight, sums)
-        else:
-            weight[: (1 << d)] = 0.0
-            for pattern in range(patterns):
-                if share[pattern] != 0.0:
-                    weight[_leaf_pattern(groups, begin, end, pattern)] += share[pattern]
-            superset_sums(game, d, weight, sums)
+        d = end - begin
+        weight[: (1 << d)] = 0.0
+        for pattern in range(patterns):
+            if share[pattern] != 0.0:
+                weight[_leaf_pattern(groups, begin, end, pattern)] += share[pattern]
+        superset_sums(game, d, weight, sums)
         for u in range(1 << d):
             pattern_values(game, d, u, sums, leaf_table[u])
-        for pattern in range(patterns):
-            u = _leaf_pattern(groups, begin, end, pattern)
-            for i in range(d):
-                value = leaf_table[u, i]
-                if value != 0.0:
-                    row = groups.condition[begin + i, 0]
-                    for k in range(nodes.value.shape[1]):
-                        place = groups.table[g] - origin + (k * features + row) * patterns + pattern
-                        table[place] += nodes.value[nodes.right[leaf], k] * value
+        add_leaf_table(nodes, groups, g, at, leaf_table, table, origin)
+
+
+@njit(error_model="numpy")
+def add_leaf_table(nodes, groups, g, at, leaf_table, table, origin):
+    """Add the table of a leaf of value 1, (patterns of the leaf, features), to that of its group."""
+    patterns = 1 << (groups.first_bit[g + 1] - groups.first_bit[g])
+    features = groups.first_feature[g + 1] - groups.first_feature[g]
+    begin, end, leaf = groups.first_condition[at], groups.first_condition[at + 1], groups.leaf[at]
+    for pattern in range(patterns):
+        u = _leaf_pattern(groups, begin, end, pattern)
+        for i in range(end - begin):
+            value = leaf_table[u, i]
+            if value != 0.0:
+                row = groups.condition[begin + i, 0]
+                for k in range(nodes.value.shape[1]):
+                    place = groups.table[g] - origin + (k * features + row) * patterns + pattern
+                    table[place] += nodes.value[nodes.right[leaf], k] * value
 
 
 @njit(error_model="numpy")
@@ -413,18 +412,6 @@ def superset_sums(game, d, weight, sums):
 
 
 @njit(error_model="numpy")
-def path_sums(game, d, ratio, sums):
-    """As `superset_sums`, where condition i holds with "probability" ratio[i], whatever the others."""
-    for k in range((d + 1) // 2):
-        t, own = game.place[d, k], sums[k]
-        own[0] = 1.0
-        for i in range(d):
-            for m in range(1 << i):
-                own[m + (1 << i)] = own[m] * ratio[i]
-                own[m] *= ratio[i] + (1.0 - ratio[i]) * t
-
-
-@njit(error_model="numpy")
 def pattern_values(game, d, u, sums, out):
     """Shapley values of a leaf of value 1 for a row of pattern u, in `out` (d,)."""
     fails = ((1 << d) - 1) & ~u
@@ -438,36 +425,6 @@ def pattern_values(game, d, u, sums, out):
         for k in range((d + 1) // 2):
             rest -= gain[k] * sums[k, other]
         out[i] = rest if u >> i & 1 else -lost
-
-
-@njit(error_model="numpy")
-def path_values(game, d, u, ratio, out):
-    """As `path_sums` and `pattern_values`, for one pattern of any number of features."""
-    factor = np.empty(d)
-    out[:d] = 0.0
-    for node in range((d + 1) // 2):
-        t, before = game.place[d, node], game.mass[d, node]
-        for j in range(d):
-            factor[j] = ratio[j] + (1.0 - ratio[j]) * t if u >> j & 1 else ratio[j] * (1.0 - t)
-        for i in range(d):
-            own = before * (1.0 - ratio[i]) if u >> i & 1 else -before * ratio[i]
-            for j in range(i + 1, d):
-                own *= factor[j]
-            out[i] += own
-            before *= factor[i]
-
-
-@njit(error_model="numpy")
-def _path_ratios(nodes, groups, g, leaf, begin, d, ratio):
-    """The cover ratios of a leaf's features, all splits on a feature multiplied."""
-    for i in range(d):
-        feature = groups.feature[groups.first_feature[g] + groups.condition[begin + i, 0]]
-        ratio[i] = 1.0
-        child = leaf
-        while nodes.parent[child] >= 0:
-            if nodes.feature[nodes.parent[child]] == feature:
-                ratio[i] *= nodes.ratio[child]
-            child = nodes.parent[child]
 
 
 # ------------------------------------------------------------------ rows

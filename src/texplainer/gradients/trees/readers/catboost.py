@@ -111,19 +111,29 @@ def _oblivious(tree: dict[str, Any], floats: dict[int, Any], outputs: int, scale
     left = np.where(node < inner, 2 * node + 1, -1)
     value = np.vstack([np.zeros((inner, values.shape[1])), values])
     column, border, missing = (asked[:, i] for i in range(3))
-    return Tree(left, left + 1, column.astype(int), border.astype(float), missing.astype(bool), value)
+    cover = None
+    if len(tree.get("leaf_weights", ())) == 2**depth:
+        weights = [np.asarray(tree["leaf_weights"], dtype=np.float64)]
+        while len(weights[0]) > 1:
+            weights.insert(0, weights[0].reshape(-1, 2).sum(axis=1))
+        cover = np.concatenate(weights)
+    column, border, missing = column.astype(int), border.astype(float), missing.astype(bool)
+    return Tree(left, left + 1, column, border, missing, value, cover=cover)
 
 
 def _free(tree: dict[str, Any], floats: dict[int, Any], outputs: int, scale: float) -> Tree:
     rows: list[tuple[int, int, int, float, bool, Any]] = []
+    cover: list[float] = []
 
     def visit(node: dict[str, Any]) -> int:
         at = len(rows)
         rows.append((-1, -1, 0, 0.0, False, np.zeros(outputs)))
+        cover.append(node.get("weight", np.nan))
         if "split" in node:
             column, border, missing = _column(node["split"], floats)
             left, right = visit(node["left"]), visit(node["right"])
             rows[at] = (left, right, column, border, missing, np.zeros(outputs))
+            cover[at] = cover[left] + cover[right]
         else:
             rows[at] = (-1, -1, 0, 0.0, False, scale * np.atleast_1d(node["value"]))
         return at
@@ -131,4 +141,5 @@ def _free(tree: dict[str, Any], floats: dict[int, Any], outputs: int, scale: flo
     visit(tree)
     left, right, column, border, missing, value = zip(*rows, strict=True)
     arrays = [np.array(one) for one in (left, right, column, border, missing)]
-    return Tree(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], np.vstack(value))
+    known = None if np.isnan(cover).any() else np.array(cover)
+    return Tree(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], np.vstack(value), cover=known)

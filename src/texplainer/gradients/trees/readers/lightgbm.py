@@ -77,9 +77,8 @@ def _tree(fields: dict[str, str], output: int, categories: CategoryColumns) -> T
         raise Unsupported("its leaves hold linear models.")
     leaves = np.array(fields["leaf_value"].split(), dtype=np.float64)
     if len(leaves) == 1:
-        return Tree(
-            np.array([-1]), np.array([-1]), np.zeros(1), np.zeros(1), np.zeros(1), leaves[:, None], output
-        )
+        none = np.array([-1])
+        return Tree(none, none, np.zeros(1), np.zeros(1), np.zeros(1), leaves[:, None], output, np.ones(1))
 
     def integers(name: str) -> np.ndarray:
         return np.array(fields[name].split(), dtype=np.int64)
@@ -112,7 +111,10 @@ def _tree(fields: dict[str, str], output: int, categories: CategoryColumns) -> T
         return np.concatenate([array, np.zeros(count, dtype=array.dtype)])
 
     value = np.concatenate([np.zeros(splits), leaves])[:, None]
-    return Tree(left, right, padded(column), padded(threshold), padded(missing), value, output)
+    cover = None
+    if "internal_count" in fields and "leaf_count" in fields:
+        cover = np.concatenate([integers("internal_count"), integers("leaf_count")])
+    return Tree(left, right, padded(column), padded(threshold), padded(missing), value, output, cover)
 
 
 def set_bits(words: np.ndarray) -> list[int]:

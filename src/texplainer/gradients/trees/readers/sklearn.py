@@ -54,7 +54,8 @@ def leaf_outputs(member: Any) -> np.ndarray:
 def plain_tree(tree: Any, value: np.ndarray, output: int = 0) -> Tree:
     """One tree of scikit-learn with other values at its nodes, (nodes, width)."""
     missing = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
-    return Tree(tree.children_left, tree.children_right, tree.feature, tree.threshold, missing, value, output)
+    sides, cover = (tree.children_left, tree.children_right), tree.weighted_n_node_samples
+    return Tree(*sides, tree.feature, tree.threshold, missing, value, output, cover)
 
 
 def load_boosting(model: Any) -> TreeEnsemble:
@@ -143,4 +144,4 @@ def _histogram_tree(
         column[at], threshold[at] = categories.column(int(column[at]), inside), 0.5
     left = np.where(leaf, -1, nodes["left"].astype(np.int64))
     right = np.where(leaf, -1, nodes["right"].astype(np.int64))
-    return Tree(left, right, column, threshold, missing, nodes["value"][:, None], output)
+    return Tree(left, right, column, threshold, missing, nodes["value"][:, None], output, nodes["count"])

@@ -111,4 +111,6 @@ def _tree(node: dict[str, Any], output: int, scale: float, categories: CategoryC
         codes = node["categories"][first : first + size]
         column[at], threshold[at] = categories.column(int(column[at]), codes), 0.5
         left[at], right[at], missing[at] = right[at], left[at], not missing[at]
-    return Tree(left, right, column, threshold, missing, value * scale, output if width == 1 else 0)
+    cover = np.array(node.get("sum_hessian", ()), dtype=np.float64)
+    cover = cover if len(cover) == len(left) else None  # trees of several outputs hold none
+    return Tree(left, right, column, threshold, missing, value * scale, output if width == 1 else 0, cover)
