@@ -1,8 +1,7 @@
-"""Run the Python of tutorials and reference pages while the site is built, and show what it gives.
+"""Run the Python of pages while the site is built and show its outputs; fill in figures of results pages.
 
 All blocks of a page run in one namespace, in a folder of their own; what they print, the value of a last
-expression and the figures they draw follow them. An error fails the build. Where a page needs a data set that
-is neither here nor to be had, its code stands without outputs and a note says so.
+expression and the figures they draw follow them. An error fails the build, also a missing library or data set.
 """
 
 from __future__ import annotations
@@ -17,19 +16,23 @@ import re
 import tempfile
 import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
-RUN = ("tutorials/", "reference/", "index.md")
-NOTE = (
-    '\n!!! note "Without its data"\n    This page was built where its data set could not be had; '
-    "the outputs are left out. Set `TEXPLAINER_DATA` to the folder that holds it and build again.\n\n"
-)
+#: pages whose Python runs: folders, and pages of the user guide
+RUN = ("tutorials/", "reference/", "index.md", "from_shap.md", "guide.md", "models.md", "tables.md")
+RUN += ("stability.md", "reasons.md", "categorical.md")
+#: a figure of a results page: {{page | row | column}}, or its line that begins with a name: {{page | name}}
+FIGURE = re.compile(r"\{\{(.+?)\}\}")
+RESULTS = Path(__file__).parent / "results"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put the outputs of every block behind it."""
+    """Fill in the figures, and put the outputs of every block behind it."""
     source = page.file.src_uri
+    if source == "compare.md":
+        markdown = FIGURE.sub(lambda found: figure(found.group(1)), markdown)
     if not source.startswith(RUN) or not BLOCK.search(markdown):
         return markdown
     import matplotlib
@@ -38,16 +41,25 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            return BLOCK.sub(
-                lambda block: block.group(0) + outputs(block.group(1), namespace, source), markdown
-            ).replace(os.path.realpath(folder) + os.sep, "")  # a page does not tell where it was built
-        except NoDataError:
-            return re.sub(r"\n", NOTE, markdown, count=1)
+        shown = BLOCK.sub(lambda block: block.group(0) + outputs(block.group(1), namespace, source), markdown)
+    return shown.replace(os.path.realpath(folder) + os.sep, "")  # a page does not tell where it was built
 
 
-class NoDataError(Exception):
-    """A page's data set is not here."""
+def figure(place: str) -> str:
+    """The cell of the first table that has the row and the column, or the rest of the line after a name."""
+    name, row, *column = (part.strip(" \\") for part in place.split("|"))
+    heads: list[str] = []
+    for line in (RESULTS / f"{name}.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not column and line.startswith(f"{row}: "):
+            return line[len(row) + 2 :]
+        if not line.startswith("|"):
+            heads = []
+        elif not heads:
+            heads = cells
+        elif column and cells[0] == row and column[0] in heads:
+            return cells[heads.index(column[0])]
+    raise SystemExit(f"docs/results/{name}.md does not have {place!r}, which docs/compare.md shows")
 
 
 def outputs(code: str, namespace: dict[str, Any], source: str) -> str:
@@ -69,8 +81,6 @@ def outputs(code: str, namespace: dict[str, Any], source: str) -> str:
             exec(compile(tree, source, "exec"), namespace)
             value = None if last is None else eval(compile(last, source, "eval"), namespace)
     except Exception as error:
-        if "TEXPLAINER_DATA" in str(error) and "TEXPLAINER_DATA" not in os.environ:
-            raise NoDataError from error
         raise SystemExit(f"{source}: a block failed\n{code}\n{traceback.format_exc()}") from error
     shown = [_text(printed.getvalue())] if printed.getvalue().strip() else []
     shown += [_picture(plt.figure(number)) for number in plt.get_fignums()]

@@ -62,6 +62,9 @@ ENTRIES: dict[str, Entry] = {
         7,
         partial(synthetic.mixed, interaction=1.5, name="mixed_interaction"),
     ),
+    "applications": Entry(
+        "invented credit applications: numbers, text, missing values", 2000, 8, synthetic.applications
+    ),
     "banknote": Entry("genuine or forged banknotes", 1372, 4, real.banknote),
     "german": Entry("German Credit, nine attributes", 1000, 9, real.german),
     "heloc": Entry("FICO home equity lines of credit", 9871, 23, real.heloc),

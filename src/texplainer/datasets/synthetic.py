@@ -1,4 +1,4 @@
-"""The paper's synthetic data, and mixed tables with categories, all with their ground truth.
+"""The paper's synthetic data, mixed tables with categories and known truth, and credit applications.
 
 `four_features` is the paper's 4-FT: two informative features, two of pure noise. `clusters` follows the
 synthetic generator of OpenXAI (Agarwal et al., 2022) as published: one weight vector shared by all clusters,
@@ -137,6 +137,41 @@ def mixed(*, rows: int = 1000, interaction: float = 0.0, name: str = "mixed", se
         columns={f"x_{j + 1}": numeric[:, j] for j in range(len(slopes))} | levels,
         target=(random.uniform(size=rows) < expit(odds)).astype(int),
         truth=np.hstack([slope, np.tile(np.concatenate(columns), (rows, 1))]),
+        source=ORIGIN,
+        licence=LICENCE,
+    )
+
+
+def applications(*, rows: int = 2000, seed: int = 0) -> Table:
+    """Draw invented credit applications: five numbers with missing values, three text columns; good or bad.
+
+    The log-odds of a bad risk fall with seniority, income and age and rise with amount and debt.
+    """
+    random = np.random.default_rng(seed)
+    effects = {
+        "home": {"owner": -0.6, "parents": 0.0, "rent": 0.4},
+        "job": {"fixed": -0.5, "freelance": 0.3, "part-time": 0.6},
+        "records": {"no": 0.0, "yes": 1.5},
+    }
+    shares = {"home": [0.5, 0.2, 0.3], "job": [0.6, 0.25, 0.15], "records": [0.82, 0.18]}
+    codes = {key: random.choice(len(levels), size=rows, p=shares[key]) for key, levels in effects.items()}
+    columns = {
+        "seniority": random.integers(0, 30, rows).astype(float),
+        "age": random.integers(20, 68, rows).astype(float),
+        "income": np.clip(random.normal(150, 50, rows).round(), 20, None),
+        "amount": random.integers(1, 30, rows) * 100.0,
+        "debt": random.exponential(300, rows).round(),
+    }
+    weights = {"seniority": -0.08, "age": -0.01, "income": -0.015, "amount": 0.0012, "debt": 0.001}
+    odds = 0.8 + sum(weights[key] * column for key, column in columns.items())
+    odds += sum(np.array(list(levels.values()))[codes[key]] for key, levels in effects.items())
+    columns["income"][random.uniform(size=rows) < 0.05] = np.nan
+    texts = {key: np.array(list(levels))[codes[key]] for key, levels in effects.items()}
+    return Table(
+        name="applications",
+        columns=columns | texts,
+        target=(random.uniform(size=rows) < expit(odds)).astype(int),
+        class_names=("good", "bad"),
         source=ORIGIN,
         licence=LICENCE,
     )
