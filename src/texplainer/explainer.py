@@ -309,7 +309,9 @@ class TExplainer:
         explanation = self._result(rows, name, filled, refused)
         seconds = round(time.perf_counter() - began, 4)
         live = Live(
-            lambda which, other: self._explained(rows[which], other),
+            lambda which, other: self._explained(
+                rows[which], attributions_of(other, self.arguments["step"])[0]
+            ),
             np.arange(len(rows)),
             lambda: (self.schema.names, self.schema.shown(self.background.rows)),
         )
@@ -419,6 +421,7 @@ class TExplainer:
                 {"classes": list(self.predictor.all_names)} if self.predictor.task == "classification" else {}
             ),
             **({} if self.predictor.repeatable else {"repeatable": False}),
+            **({} if self.predictor.row_by_row else {"row_by_row": False}),
             **({"refit": asdict(self.refit)} if self.refit else {}),
         }
 

@@ -16,6 +16,8 @@ from texplainer.models.predictor import Predictor
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
+LARGEST = 1e150  # of a prediction: its square must not overflow
+
 
 @dataclass(frozen=True)
 class Background:
@@ -73,6 +75,12 @@ def summarise(
             f"the model returned {predictions[first].tolist()} for background row {first} "
             f"({int(bad.sum())} of {len(rows)} rows in all); expected finite numbers. "
             "Drop or correct these rows of the background."
+        )
+    size = float(np.abs(predictions).max(initial=0.0))
+    if size > LARGEST:
+        raise ModelError(
+            f"the model returned numbers of up to {size:.3g}; expected at most {LARGEST:g}, because their squares "
+            "overflow. Divide its output by a constant, or explain its logarithm."
         )
     finite = np.ma.masked_invalid(rows)
     mean = np.asarray(finite.mean(axis=0).filled(np.nan), dtype=float)

@@ -37,6 +37,7 @@ def learn_with_categories(
     "numeric" for a column. Text and category dtypes are always categorical. If a `training` table is given,
     the categories are learnt from it: it may contain categories that the background does not.
     """
+    feature_names = None if feature_names is None else list(feature_names)  # an array, too
     background, training = native.collected(background), native.collected(training)
     source = background if training is None else training
     feature_names = feature_names or _model_names(model, source)
@@ -95,6 +96,11 @@ def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequen
             f"categorical={categorical!r} is not a list of columns; expected names or a mapping."
         )
     if not isinstance(categorical, Mapping):
+        if any(isinstance(c, (bool, np.bool_)) and str(c) not in names for c in categorical):
+            raise InputError(
+                f"categorical={list(categorical)} is a mask; expected the names or positions of the columns that "
+                "hold categories."
+            )
         return {_column(c, names): "declared" for c in categorical}
     words = ("nominal", "ordinal", "numeric")
     wrong = [f"{n!r}: {w!r}" for n, w in categorical.items() if isinstance(w, str) and w not in words]

@@ -26,6 +26,7 @@ from texplainer.gradients.engine import Engine
 from texplainer.models import predictor as prediction
 from texplainer.models.libraries import library_of
 from texplainer.models.predictor import Predictor
+from texplainer.tables import native
 from texplainer.tables.onehot import ColumnGroup, OneHotLayout
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
@@ -111,6 +112,12 @@ def refit(
     rows, y = schema.read(request.X), np.asarray(request.y)
     if len(rows) != len(y):
         raise InputError(f"X has {len(rows)} rows and y {len(y)} labels; expected equal numbers.")
+    unknown = [i for i, label in enumerate(y.tolist()) if native.is_missing(label)]
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} of {len(y)} labels of y are missing, such as that of row {unknown[0]}; "
+            "drop these rows of X and y."
+        )
     wide, layout = PATTERNS[method](schema, rows, y)
     continuous = layout.to_cells(rows)  # (rows, wide columns)
     if method == "induction":

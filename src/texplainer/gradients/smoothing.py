@@ -34,6 +34,7 @@ from texplainer.gradients.points import points
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
+LEAST, MOST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
 POINTS = 64
 TRIAL_ROWS = 64
 CELLS = 2**21  # of the points' gradients at hand at a time
@@ -74,11 +75,11 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
 def checked_smoothing(smoothing: Any) -> float:
     """Check the argument: the bandwidth in SDs."""
     number = isinstance(smoothing, (int, float, np.number)) and not isinstance(smoothing, bool)
-    if number and 0 <= float(smoothing) < np.inf:
+    if number and (float(smoothing) == 0 or LEAST <= float(smoothing) <= MOST):
         return float(smoothing)
     raise InputError(
-        f"smoothing={smoothing!r} is not a bandwidth; expected 0 (the derivative at the point) or a positive "
-        "number of SDs, such as 0.25."
+        f"smoothing={smoothing!r} is not a bandwidth; expected 0 (the derivative at the point) or a number "
+        f"of SDs between {LEAST:g} and {MOST:g}, such as 0.25."
     )
 
 

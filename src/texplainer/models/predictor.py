@@ -19,11 +19,13 @@ from texplainer.errors import InputError, ModelError, ModelWarning
 from texplainer.models.libraries import outlet_of, unwrapped
 from texplainer.models.scales import numbered
 from texplainer.support.names import describe
+from texplainer.tables import native
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
 SCALES = ("auto", "probability", "log-odds", "raw")
 BATCH_ROWS = 16384
+ALONE = 1e-3  # of the predictions' size: what rounding in half precision explains
 MOST_CELLS = 4_000_000  # of the points made at a time: wide tables must not fill the memory
 
 
@@ -45,6 +47,7 @@ class Predictor:
     predicted: bool = False  # the explained output is each row's own predicted class
     ending: str = ""  # of a network that gives probabilities: "sigmoid" or "softmax"
     repeatable: bool = True  # whether the model gave the same answer when it was asked twice
+    row_by_row: bool = True  # whether the answer to a row does not depend on the others
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -106,6 +109,7 @@ def adapt(
     call = adapter.scales[chosen]
     schema, first = _first_answer(call, (adapter.schema or schema, schema), probe)
     repeatable = _answers_again(call, schema.write(probe.copy()), first)
+    row_by_row = not repeatable or _answers_alone(call, schema, probe, first)
     names = adapter.names if len(adapter.names) == first.shape[1] else numbered(first.shape[1])
     task = adapter.task
     if task == "network":  # its outputs mean classes only when read through a link
@@ -130,9 +134,10 @@ def adapt(
         unit=adapter.unit or float(np.finfo(width).eps / 2),
         batch_rows=batch_rows,
         repeatable=repeatable,
+        row_by_row=row_by_row,
         ending=adapter.ending,
     )
-    if output == "predicted":
+    if isinstance(output, str) and output == "predicted":
         return replace(predictor, outputs=tuple(range(len(names))), predicted=True)
     return replace(predictor, outputs=_choose(output, names, adapter.labels, task))
 
@@ -169,6 +174,29 @@ def _answers_again(call: Callable[[Any], Any], table: Any, first: np.ndarray) ->
     return same
 
 
+def _answers_alone(call: Callable[[Any], Any], schema: Schema, probe: Array, first: np.ndarray) -> bool:
+    """Predict one row alone; warn if the prediction differs from that among the others."""
+    if len(probe) < 2:
+        return True
+    try:
+        alone = call_model(call, schema.write(probe[:1].copy()), 1)
+    except ModelError:  # it takes no single row; explaining one will raise an error
+        return True
+    size = np.nanmax(np.abs(first), initial=0.0)
+    if alone.shape[1] == first.shape[1] and np.allclose(
+        alone[0], first[0], rtol=0, atol=ALONE * size, equal_nan=True
+    ):
+        return True
+    warnings.warn(
+        f"the model predicts {alone[0].tolist()} for a row alone and {first[0].tolist()} for the same row among "
+        f"{len(probe)}: its predictions depend on the other rows of the call, and so do their explanations. "
+        "Standardise with the statistics of the training data, not with those of the rows passed.",
+        ModelWarning,
+        stacklevel=4,
+    )
+    return False
+
+
 def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
     """Call the user's model; any exception becomes a `ModelError`.
 
@@ -183,7 +211,9 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
             "Check that it is fitted and that the table is the one it expects."
         ) from error
     try:
-        raw = np.array(answer.detach().cpu().numpy() if hasattr(answer, "detach") else answer)
+        raw = np.array(native.array_of(answer))
+        if isinstance(answer, np.ma.MaskedArray) and np.ma.getmaskarray(answer).any():
+            raw = np.ma.filled(answer.astype(float), np.nan)
     except Exception as error:
         raise ModelError(
             f"the model returned {describe(answer)}, which is not an array ({type(error).__name__}: "
@@ -192,7 +222,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
         ) from error
     if raw.ndim == 1:
         raw = raw[:, None]
-    if raw.ndim != 2 or len(raw) != rows:
+    if raw.ndim != 2 or len(raw) != rows or not raw.shape[1]:
         raise ModelError(
             f"the model returned shape {raw.shape} for {rows} rows; expected ({rows},) or ({rows}, outputs). "
             "Wrap it in a function that returns one prediction per row."
@@ -211,6 +241,8 @@ def _choose(output: Any, names: tuple[str, ...], labels: Mapping[Any, int], task
         return (1,) if task == "classification" and len(names) == 2 else every
     if isinstance(output, str) and output == "all":
         return every
+    if isinstance(output, np.ndarray):
+        output = output.ravel().tolist()
     if isinstance(output, (list, tuple)):
         found = tuple(i for one in output for i in _choose(one, names, labels, task))
         if len(set(found)) < len(found):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,15 @@ def _whole(value: Any) -> bool:
 
 
 def _names(value: Any) -> bool:
-    listed = hasattr(value, "__len__") and not isinstance(value, (str, bytes))
-    return value is None or (listed and len(value) > 0)
+    unordered = (str, bytes, Set, Mapping)
+    if value is None:
+        return True
+    listed = np.ndim(value) == 1 if isinstance(value, np.ndarray) else hasattr(value, "__len__")
+    return listed and not isinstance(value, unordered) and len(value) > 0 and not any(map(_no_name, value))
+
+
+def _no_name(value: Any) -> bool:
+    return value is None or np.ndim(value) > 0 or bool(value != value)
 
 
 def _known_bounds(value: Any) -> bool:
@@ -56,10 +63,14 @@ Check = tuple[Callable[[Any], bool], str]
 CHECKS: dict[str, Check] = {
     "batch_rows": (_positive, "a whole number of at least 1"),
     "max_evals": (lambda v: v is None or _positive(v), "None or a whole number of at least 1"),
-    "step": (lambda v: not isinstance(v, bool), "'auto', 'paper' or a number"),
+    "step": (lambda v: not isinstance(v, (bool, np.ndarray)), "'auto', 'paper' or a number"),
+    "scale": (lambda v: isinstance(v, str), "'auto' or the name of one scale"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
-    "feature_names": (_names, "a list with one name per column"),
-    "output": (lambda v: not isinstance(v, (list, tuple)) or len(v) > 0, "at least one output, or None"),
+    "feature_names": (_names, "a list with one name per column, in their order"),
+    "output": (
+        lambda v: not isinstance(v, (list, tuple, np.ndarray)) or np.size(np.asarray(v, dtype=object)) > 0,
+        "at least one output, or None",
+    ),
     "bounds": (_known_bounds, "numbers; use -inf and inf for no limit"),
     "categorical": (_groups, "for each name a list of columns or one of nominal, ordinal, numeric"),
 }

@@ -48,9 +48,7 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
     if is_sparse(table):  # before mappings: one of scipy's formats is a dict
         return Columns(None, _of_array(dense(table, absent), one_row), "array")
     if isinstance(table, Mapping):
-        return Columns(
-            [str(k) for k in table], [np.atleast_1d(np.asarray(v)) for v in table.values()], "array"
-        )
+        return _of_mapping(table)
     table = collected(table)
     if type(table).__module__.startswith("pandas") and hasattr(table, "columns"):
         return _of_pandas(table)
@@ -220,6 +218,29 @@ def _cells(values: Sequence[Any]) -> np.ndarray:
     return out
 
 
+def _of_mapping(table: Mapping[Any, Any]) -> Columns:
+    names, values = [str(k) for k in table], [np.atleast_1d(array_of(v)) for v in table.values()]
+    odd = next((name for name, v in zip(names, values, strict=True) if v.ndim > 1), None)
+    if odd is not None:
+        shape = values[names.index(odd)].shape
+        raise InputError(f"column {odd!r} has the shape {shape}; expected one value per row, ({shape[0]},).")
+    lengths = {name: len(v) for name, v in zip(names, values, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns have unequal lengths, {lengths}; expected one value per row in each.")
+    return Columns(names, values, "array")
+
+
+def array_of(values: Any) -> np.ndarray:
+    """Convert values to a numpy array; a torch tensor too, of any float width, layout or device."""
+    if not (type(values).__module__.startswith("torch") and hasattr(values, "detach")):
+        return np.asarray(values)
+    if values.device.type == "meta":
+        raise InputError("a tensor on the device 'meta' holds no values; move it to 'cpu' with its data.")
+    values = values.detach().cpu()
+    values = values.to_dense() if str(values.layout) != "torch.strided" else values
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+
+
 def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
     if isinstance(table, np.ma.MaskedArray):  # a masked cell is a missing one
         hidden, numbers = np.ma.getmaskarray(table), table.dtype.kind in "fiub"
@@ -227,9 +248,11 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
         table = np.array(table.data, dtype=narrow if numbers else object)
         table[hidden] = np.nan if numbers else None
     try:
-        array = np.asarray(table)
+        array = array_of(table)
         if array.dtype.kind in "US":  # numpy would turn a mixed list into text
             array = np.asarray(table, dtype=object)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"the rows have unequal lengths ({error}); expected a rectangular table.") from None
     if array.dtype.kind == "c":

@@ -42,7 +42,7 @@ class Schema:
     dtypes
         Column index -> the categorical dtype to restore when writing (None: plain values).
     named
-        Whether the user's tables have column names.
+        Whether the columns have names: the background's own, `feature_names` or those of the model.
     missing
         Column index -> the marker of a missing category (None, NaN, NA) in the background.
     ordinal
@@ -115,7 +115,7 @@ class Schema:
         found = native.columns_of(table, one_row=True, absent=self.absent)
         columns = found.values
         order: Sequence[int] = range(len(columns))
-        if found.names is not None and self.named:
+        if found.names is not None and (self.named or set(found.names) == set(self.names)):
             order = self.order_of(found.names)
         elif len(columns) != self.width:
             raise InputError(
@@ -257,6 +257,8 @@ class Schema:
         where = {name: i for i, name in enumerate(names)}
         if self.header and set(names) == set(self.header):
             return [where[name] for name in self.header]
+        if not self.header and list(names) == [str(i) for i in range(self.width)]:
+            return list(range(self.width))  # the positions of a frame without names
         missing = [name for name in self.names if name not in where]
         known = set(self.names)
         extra = [name for name in names if name not in known]
@@ -296,6 +298,11 @@ def learn(
             "pass one name per column."
         )
     names = tuple(str(n) for n in (feature_names or own_names or [f"x{j}" for j in range(len(columns))]))
+    if feature_names is not None and own_names and names != tuple(own_names) and set(names) == set(own_names):
+        raise InputError(
+            f"feature_names={some(names)} are the background's own names in another order; the columns would be "
+            "taken for each other. Leave out feature_names, or reorder the columns."
+        )
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"the column names {some(twice)} occur twice; expected unique names. Rename them.")
@@ -325,7 +332,7 @@ def learn(
         kind,
         levels,
         kept,
-        own_names is not None,
+        own_names is not None or feature_names is not None,
         missing,
         _ordered(levels, kept),
         labels=None if feature_names is not None else found.labels,

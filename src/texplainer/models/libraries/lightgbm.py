@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.errors import ModelWarning
 from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
+from texplainer.support.names import some
 from texplainer.tables.schema import Schema
 
 
 def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     booster = getattr(model, "booster_", model)
+    _compare_names(booster.feature_name(), schema)
     score = partial(model.predict, raw_score=True)
     objective, steepness = _link(booster)
     if booster is model:
@@ -36,6 +40,18 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
         return replace(adapter, scales={"raw": lambda t: two_sided(score(t))}, default="raw")
     scales = _classes(objective, steepness, score, adapter.scales["probability"])
     return replace(adapter, scales=scales, default="log-odds")
+
+
+def _compare_names(fitted: list[str], schema: Schema) -> None:
+    """Warn of columns in another order: LightGBM takes them by position, whatever their names."""
+    if schema.named and tuple(fitted) != schema.names and set(fitted) == set(schema.names):
+        warnings.warn(
+            f"the LightGBM model was fitted with the columns {some(fitted)} and the background has them in the "
+            f"order {some(schema.names)}. LightGBM takes columns by position: its predictions are those of "
+            "other columns. Reorder the background.",
+            ModelWarning,
+            stacklevel=5,
+        )
 
 
 def _link(booster: Any) -> tuple[str, float]:
