@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from texplainer.models import original, predictor
 from texplainer.models.refusals import refused_rows
 from texplainer.support import hashing
 from texplainer.support.arguments import check_arguments
+from texplainer.support.keywords import refuse_keywords
 from texplainer.support.progress import track
 from texplainer.tables import native
 from texplainer.types import Array
@@ -112,8 +114,12 @@ class TExplainer:
         feature_names: Sequence[str] | None = None,
         batch_rows: int = predictor.BATCH_ROWS,
         max_evals: int | None = None,
+        **unknown: Any,
     ) -> None:
-        self.arguments = {name: value for name, value in locals().items() if name != "self"}
+        refuse_keywords("TExplainer", unknown, signature(TExplainer).parameters)
+        if feature_names is not None and not isinstance(feature_names, str):
+            feature_names = list(feature_names)
+        self.arguments = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         check_arguments(self.arguments)
         self.attribution = attributions_of(attribution, step)[0]
         request = model if isinstance(model, Refitted) else None
@@ -150,7 +156,12 @@ class TExplainer:
         }
 
     def __call__(
-        self, X: Any, *, attribution: str | Sequence[str] | None = None, progress: bool | None = None
+        self,
+        X: Any,
+        *,
+        attribution: str | Sequence[str] | None = None,
+        progress: bool | None = None,
+        **unknown: Any,
     ) -> Explanation:
         """Explain every row of a table, in the explainer's own attribution or in another.
 
@@ -160,6 +171,7 @@ class TExplainer:
         A row that cannot be explained is marked "undefined" with the reason; the others are
         explained. `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
+        refuse_keywords("a call of the explainer", unknown, ("attribution", "progress"))
         asked = self.arguments["attribution"] if attribution is None else attribution
         name, *others = attributions_of(asked, self.arguments["step"])
         X = native.collected(X)
@@ -173,6 +185,30 @@ class TExplainer:
             for other in others:
                 found = found.with_other(self._explained(rows, other, progress))
         return found.with_index(native.index_of(X))
+
+    def shap_values(self, X: Any, *, progress: bool | None = None, **unknown: Any) -> np.ndarray:
+        """Contributions (Shapley values), as shap returns them: (rows, features) or (rows, features, outputs).
+
+        The same as ``explainer(X, attribution="shapley").values``, which also holds error bounds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import texplainer as tx
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> explainer = tx.TExplainer(lambda X: X @ [1.0, 2.0, 3.0], X)
+        >>> total = explainer.expected_value + explainer.shap_values(X[:5]).sum(axis=1)
+        >>> bool(np.allclose(total, X[:5] @ [1.0, 2.0, 3.0]))
+        True
+        """
+        refuse_keywords("shap_values", unknown, ("progress",))
+        return self(X, attribution="shapley", progress=progress).values
+
+    @property
+    def expected_value(self) -> Any:
+        """The mean prediction of the background: a number, or one per output."""
+        base = self.background.base
+        return float(base[0]) if len(base) == 1 else base.copy()
 
     def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
         """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.

@@ -47,7 +47,7 @@ def _deltas(
         np.repeat(np.arange(count), len(at)),
         np.tile(columns[which], count),
         np.tile(references.values[at, columns[which]], count),
-    ).reshape(count, len(at), -1)
+    ).reshape(count, len(at), f0.shape[1])
     found -= f0[:, None, :]
     found[np.abs(found) <= noise_floor(context.predictor, f0, context.background.output_sd)[:, None, :]] = 0.0
     delta = np.zeros((count, *weights.shape, found.shape[-1]))

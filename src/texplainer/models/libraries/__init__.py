@@ -98,7 +98,10 @@ def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
     An integer column may hold numbers or codes; the model's encoders decide.
     """
     model = unwrapped(model)[0]
-    found = set(library_of(model).categories(model, tuple(names)))
+    try:
+        found = set(library_of(model).categories(model, tuple(names)))
+    except Exception:  # it is not fitted; its adapter reports it
+        return ()
     return tuple(name for name in names if name in found)
 
 

@@ -23,7 +23,9 @@ APART = ("MultiClassOneVsAll", *LABELS)
 
 def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     if not model.is_fitted():
-        raise InputError("the CatBoost model is not fitted; call its fit(X, y) first.")
+        raise InputError(
+            f"the {type(model).__name__} is not fitted; expected a fitted one. Call its fit(X, y) first."
+        )
     margin = partial(model.predict, prediction_type="RawFormulaVal")
     wanted = None
     if schema.kind == "array" and len(model.get_cat_feature_indices()):  # a float array holds no categories

@@ -13,13 +13,14 @@ import numpy as np
 
 from texplainer.errors import ModelWarning
 from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at
-from texplainer.models.libraries.sklearn import estimator
+from texplainer.models.libraries.sklearn import check_fitted, estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.support.names import some
 from texplainer.tables.schema import Schema
 
 
 def _outlet(model: Any, schema: Schema) -> ModelAdapter:
+    check_fitted(model)
     booster = getattr(model, "booster_", model)
     _compare_names(booster.feature_name(), schema)
     score = partial(model.predict, raw_score=True)

@@ -25,7 +25,7 @@ ENCODERS = {"OneHotEncoder", "OrdinalEncoder", "TargetEncoder"}
 
 def estimator(model: Any, schema: Schema) -> ModelAdapter:
     """Adapt a fitted estimator through its methods."""
-    _check_fitted(model)
+    check_fitted(model)
     wanted = _wanted(model, schema)
     return replace(_by_methods(model), schema=wanted)
 
@@ -60,7 +60,8 @@ def _is_a(model: Any, mixin: str) -> bool:
     return any(base.__name__ == mixin for base in type(split(model)[1]).__mro__)
 
 
-def _check_fitted(model: Any) -> None:
+def check_fitted(model: Any) -> None:
+    """Reject an estimator that is not fitted, in the same words for every library."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
@@ -210,6 +211,8 @@ LINKS: dict[str, Callable[[Any], Link | None]] = {
 
 def encoded(model: Any, names: tuple[str, ...]) -> list[str]:
     """Return the columns that pass through an encoder of categories."""
+    if type(model).__module__.startswith("category_encoders"):  # it encodes the columns it was given
+        return [name for name in names if name in {str(c) for c in model.cols or ()}]
     if type(model).__name__ in ENCODERS:
         return list(names)
     if hasattr(model, "transformers_"):  # ColumnTransformer
@@ -220,8 +223,8 @@ def encoded(model: Any, names: tuple[str, ...]) -> list[str]:
         ]
         return [name for transformer, own in parts for name in encoded(transformer, own)]
     if hasattr(model, "steps"):  # imputers before an encoder leave the columns as they are
-        whole = any(type(step).__name__ in ENCODERS for _, step in model.steps)
-        return list(names) if whole else encoded(model.steps[0][1], names)
+        known = [step for _, step in model.steps if type(step).__name__ in ENCODERS]
+        return encoded(known[0] if known else model.steps[0][1], names)
     mask = getattr(model, "is_categorical_", None)  # histogram gradient boosting
     return at(np.flatnonzero(mask), names) if mask is not None else []
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
+from texplainer.errors import InputError
 from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
@@ -20,6 +21,7 @@ from texplainer.tables.schema import Schema
 
 def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     if type(model).__name__ == "Booster":
+        _check_trained(model)
         return _booster(model, schema)
     adapter = estimator(model, schema)
     margin = partial(model.predict, output_margin=True)
@@ -42,6 +44,17 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
         labels=labels,
         dtype=np.float32,
     )
+
+
+def _check_trained(booster: Any) -> None:
+    from xgboost.core import XGBoostError
+
+    try:
+        booster.num_features()
+    except XGBoostError:
+        raise InputError(
+            "the Booster is not fitted; expected a fitted one. Train it with xgboost.train first."
+        ) from None
 
 
 def _objective(booster: Any) -> tuple[str, int]:
