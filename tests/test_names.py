@@ -15,6 +15,7 @@ CALLED_ELSEWHERE = {
     "_repr_html_": "notebooks",
     "with_interactions": "users, for the second-order surrogate",
     "to_excel": "users",
+    "expected_value": "users of shap",
     "list_commands": "click",
     "get_command": "click",
     "format_commands": "click",

@@ -6,12 +6,8 @@ one file and one line in `PLOTS`, by which it is found when it is first asked fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from texplainer.explanation.from_shap import from_shap, is_shap
 
 if TYPE_CHECKING:  # the same names for editors and type checkers
     from texplainer.plots.evaluations.agreement import agreement as agreement
@@ -63,24 +59,13 @@ def __getattr__(name: str) -> Any:
     if name not in PLOTS:
         raise AttributeError(f"module 'texplainer.plots' has no attribute {name!r}")
     try:
-        return _of_anything(getattr(import_module(PLOTS[name]), name))
+        return getattr(import_module(PLOTS[name]), name)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "matplotlib":
             raise
         raise ImportError(
             "plots need matplotlib, which is not installed. Install it with: pip install 'texplainer[plot]'"
         ) from error
-
-
-@cache
-def _of_anything(plot: Callable[..., Any]) -> Callable[..., Any]:
-    """The same plot, which also takes a `shap.Explanation`."""
-
-    @wraps(plot)
-    def drawn(subject: Any = None, *args: Any, **options: Any) -> Any:
-        return plot(from_shap(subject) if is_shap(subject) else subject, *args, **options)
-
-    return drawn
 
 
 def __dir__() -> list[str]:

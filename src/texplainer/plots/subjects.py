@@ -8,6 +8,7 @@ from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 from texplainer.errors import InputError
+from texplainer.explanation.from_shap import from_shap, is_shap
 from texplainer.support.names import describe
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
@@ -65,6 +66,8 @@ def checked(draw: Draw) -> Draw:
 
     @wraps(draw)
     def plot(*given: Any, show: bool = False, **words: Any) -> Any:
+        if given and is_shap(given[0]):
+            given = (from_shap(given[0]), *given[1:])
         subjects = given or [
             words[key] for key in ("explanation", "subject", "interactions", "explainer") if key in words
         ]
