@@ -1,8 +1,8 @@
 """The lines of the tables: every explainer under the name it is shown by, with the question it answers.
 
-A slope says what the output does when a feature grows a little; a share says what of f(x) - E f is due to it;
-an effect says how much hangs on it, without a sign. Like is compared with like. To add a line: one entry in
-`LINES`, and its name in the set-ups that show it (below).
+"slope": what a small change of the feature does; "shapley": its contribution to f(x) - E f; "variation": how
+much the prediction depends on it, without a sign. Explainers are compared with those that answer the same
+question. To add a line: one entry in `LINES`, and its name in the set-ups that show it (below).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from texplainer.explainers import EXPLAINERS, Skipped
 from texplainer.gradients.finite_difference.paper import Algorithm1
 from texplainer.types import Array, Explain
 
-Question = Literal["slope", "share", "effect"]
+Question = Literal["slope", "shapley", "variation"]
 QUESTIONS: dict[Question, str] = {
-    "slope": "What does the model react to, here?",
-    "share": "Where does f(x) - E f come from?",
-    "effect": "How much does the prediction depend on this feature?",
+    "slope": "What would a small change do?",
+    "shapley": "Why this prediction?",
+    "variation": "How much does the prediction depend on this feature?",
 }
 
 
@@ -109,8 +109,8 @@ PRINTED, AUTHORS, INDUCED = "Algorithm 1 (printed)", "Algorithm 1 (authors)", "A
 
 LINES: dict[str, ExplainerLine] = {
     "T-Explainer slope": ExplainerLine("slope", lambda s: s.attribution("slope")),
-    "T-Explainer shapley": ExplainerLine("share", lambda s: s.attribution("shapley")),
-    "T-Explainer variation": ExplainerLine("effect", lambda s: s.attribution("variation")),
+    "T-Explainer shapley": ExplainerLine("shapley", lambda s: s.attribution("shapley")),
+    "T-Explainer variation": ExplainerLine("variation", lambda s: s.attribution("variation")),
     "T-Explainer gradient": ExplainerLine("slope", lambda s: s.attribution("gradient")),
     # as the text has it: probabilities, perturbations inside the data's range
     PRINTED: ExplainerLine("slope", lambda s: s.algorithm_1(scale="probability", step=CAPPED), "T-Explainer"),
@@ -124,27 +124,29 @@ LINES: dict[str, ExplainerLine] = {
     "LIME continuous": ExplainerLine("slope", lambda s: s.lime("lime_continuous")),
     "LIME continuous (unseeded)": ExplainerLine("slope", lambda s: s.lime("lime_continuous_unseeded")),
     # the paper's SHAP explained hard labels
-    "SHAP (labels)": ExplainerLine("share", lambda s: s.shap("shap_labels", 25, seed=None), "SHAP"),
-    "SHAP": ExplainerLine("share", lambda s: s.shap()),
-    "SHAP (log-odds)": ExplainerLine("share", lambda s: s.shap(scale="log-odds")),
-    "SHAP (25 rows)": ExplainerLine("share", lambda s: s.shap("shap_25", 25)),
-    "SHAP (unseeded)": ExplainerLine("share", lambda s: s.shap("shap_unseeded", 25)),
-    "KernelSHAP": ExplainerLine("share", lambda s: s.shap("shap_kernel", 25)),
-    "SHAP (exact)": ExplainerLine("share", lambda s: s.shap("shap_exact")),
-    "TreeSHAP": ExplainerLine("share", lambda s: s.trees("shap_tree", "auto", "raw")),
-    "TreeSHAP (margin)": ExplainerLine("share", lambda s: s.shap("shap_tree_margin"), "TreeSHAP"),
-    "TreeSHAP (path)": ExplainerLine("share", lambda s: s.trees("shap_tree_path", "log-odds", "auto", "raw")),
-    "LIME": ExplainerLine("share", lambda s: s.lime("lime")),
-    "LIME (unseeded)": ExplainerLine("share", lambda s: s.lime("lime_unseeded"), "LIME"),
-    "Integrated Gradients": _other("share", "integrated_gradients", "Integrated Gradients"),
-    "Integrated Gradients (mean)": _other("share", "integrated_gradients_mean"),
-    "Integrated Gradients (probability)": _other("share", "integrated_gradients_probability"),
-    "Gradient SHAP": _other("share", "gradient_shap"),
-    "Gradient SHAP (default)": _other("share", "gradient_shap_default"),
-    "Input x Gradient": _other("share", "input_x_gradient", "Input x Gradient"),
-    "DeepLIFT": _other("share", "deeplift", "DeepLIFT"),
-    "DeepLIFT (mean)": _other("share", "deeplift_mean"),
-    "LRP": _other("share", "lrp"),
+    "SHAP (labels)": ExplainerLine("shapley", lambda s: s.shap("shap_labels", 25, seed=None), "SHAP"),
+    "SHAP": ExplainerLine("shapley", lambda s: s.shap()),
+    "SHAP (log-odds)": ExplainerLine("shapley", lambda s: s.shap(scale="log-odds")),
+    "SHAP (25 rows)": ExplainerLine("shapley", lambda s: s.shap("shap_25", 25)),
+    "SHAP (unseeded)": ExplainerLine("shapley", lambda s: s.shap("shap_unseeded", 25)),
+    "KernelSHAP": ExplainerLine("shapley", lambda s: s.shap("shap_kernel", 25)),
+    "SHAP (exact)": ExplainerLine("shapley", lambda s: s.shap("shap_exact")),
+    "TreeSHAP": ExplainerLine("shapley", lambda s: s.trees("shap_tree", "auto", "raw")),
+    "TreeSHAP (margin)": ExplainerLine("shapley", lambda s: s.shap("shap_tree_margin"), "TreeSHAP"),
+    "TreeSHAP (path)": ExplainerLine(
+        "shapley", lambda s: s.trees("shap_tree_path", "log-odds", "auto", "raw")
+    ),
+    "LIME": ExplainerLine("shapley", lambda s: s.lime("lime")),
+    "LIME (unseeded)": ExplainerLine("shapley", lambda s: s.lime("lime_unseeded"), "LIME"),
+    "Integrated Gradients": _other("shapley", "integrated_gradients", "Integrated Gradients"),
+    "Integrated Gradients (mean)": _other("shapley", "integrated_gradients_mean"),
+    "Integrated Gradients (probability)": _other("shapley", "integrated_gradients_probability"),
+    "Gradient SHAP": _other("shapley", "gradient_shap"),
+    "Gradient SHAP (default)": _other("shapley", "gradient_shap_default"),
+    "Input x Gradient": _other("shapley", "input_x_gradient", "Input x Gradient"),
+    "DeepLIFT": _other("shapley", "deeplift", "DeepLIFT"),
+    "DeepLIFT (mean)": _other("shapley", "deeplift_mean"),
+    "LRP": _other("shapley", "lrp"),
 }
 
 #: Algorithm 1 with one thing changed at a time, from its authors' set-up
@@ -165,15 +167,15 @@ LINES |= ABLATION
 
 _LIME_SLOPES = ("LIME continuous", "LIME continuous (unseeded)")
 _SLOPES = ("Gradient", "Gradient (probability)", "SmoothGrad", "SmoothGrad (default)", *_LIME_SLOPES)
-_SHARES = ("SHAP (labels)", "SHAP", "SHAP (25 rows)", "SHAP (unseeded)", "LIME", "LIME (unseeded)")
+_SHAPLEY = ("SHAP (labels)", "SHAP", "SHAP (25 rows)", "SHAP (unseeded)", "LIME", "LIME (unseeded)")
 _CAPTUM = (
     *("Integrated Gradients", "Integrated Gradients (mean)", "Integrated Gradients (probability)"),
     *("Gradient SHAP", "Gradient SHAP (default)", "Input x Gradient", "DeepLIFT", "DeepLIFT (mean)", "LRP"),
 )
-_TREE_SHARES = ("TreeSHAP", "TreeSHAP (margin)", "TreeSHAP (path)", "LIME", "LIME (unseeded)")
+_TREE_SHAPLEY = ("TreeSHAP", "TreeSHAP (margin)", "TreeSHAP (path)", "LIME", "LIME (unseeded)")
 _PAPER = (PRINTED, AUTHORS)
-NETWORK_LINES = (*OURS, *_PAPER, *_SLOPES, *_SHARES, *_CAPTUM)
-TREE_LINES = (*OURS, *_PAPER, *_LIME_SLOPES, *_TREE_SHARES)
+NETWORK_LINES = (*OURS, *_PAPER, *_SLOPES, *_SHAPLEY, *_CAPTUM)
+TREE_LINES = (*OURS, *_PAPER, *_LIME_SLOPES, *_TREE_SHAPLEY)
 BOXPLOT_LINES = (
     *("T-Explainer slope", "T-Explainer shapley", *_PAPER, "SHAP (labels)", "LIME (unseeded)"),
     *("Integrated Gradients", "Input x Gradient", "DeepLIFT"),

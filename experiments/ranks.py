@@ -18,7 +18,7 @@ from experiments.lines import AUTHORS, INDUCED, LINES, OURS, PRINTED, question_o
 from experiments.pages.document import TableCells
 from experiments.plan import CONTROL_LINES
 from experiments.results import Result
-from experiments.statistics import RankTest, average_ranks, rank_test, ranked
+from experiments.statistics import RankTest, average_ranks, over_data_sets, rank_test, ranked
 from experiments.tables import (
     GridColumn,
     experiment_of,
@@ -97,19 +97,25 @@ def _one_name(table: Mapping[str, float]) -> dict[str, float]:
 
 
 def question_tests(results: Sequence[Result], question: str) -> dict[str, RankTest]:
-    """A rank test per criterion among the lines that answer a question; effects compete with all lines."""
-    among = "" if question == "effect" else question
+    """A rank test over data sets per criterion, among the lines that answer a question.
+
+    Variation competes with the absolute values of all lines.
+    """
+    among = "" if question == "variation" else question
     found: dict[str, RankTest] = {}
     for criterion in CRITERIA:
-        tables = [_one_name(table_scores(r, criterion, among)) for r in of_kind(results, criterion)]
-        test = rank_test(tables, criterion.better)
+        tables = {
+            (experiment_of(r).dataset, r.name): _one_name(table_scores(r, criterion, among))
+            for r in of_kind(results, criterion)
+        }
+        test = rank_test(list(over_data_sets(tables, criterion.better).values()), criterion.better)
         if test is not None:
             found[criterion.label] = test
     return found
 
 
 def rank_table(tests: Mapping[str, RankTest]) -> TableCells:
-    """Average ranks per line and criterion; bold = best, in round brackets what cannot be told from it."""
+    """Average ranks per line and criterion; bold = best, in round brackets what is not separable from it."""
     names = list(dict.fromkeys(name for test in tests.values() for name in test.average))
     names.sort(
         key=lambda name: float(np.mean([t.average[name] for t in tests.values() if name in t.average]))
@@ -117,7 +123,7 @@ def rank_table(tests: Mapping[str, RankTest]) -> TableCells:
     body = [[name, *(rank_cell(test, name) for test in tests.values())] for name in names]
     body.append(["critical difference", *(f"{test.critical:.2f}" for test in tests.values())])
     body.append(["Friedman p", *(printed_number(test.p_value) for test in tests.values())])
-    body.append(["explainers, tables", *(f"{len(t.average)}, {t.tables}" for t in tests.values())])
+    body.append(["explainers, data sets", *(f"{len(t.average)}, {t.blocks}" for t in tests.values())])
     return ["Average rank", *tests], body
 
 
@@ -133,10 +139,10 @@ def rank_cell(test: RankTest, name: str) -> str:
 
 def losses(results: Sequence[Result]) -> TableCells:
     """Every table and criterion in which an attribution of ours is not first among its like, and to whom."""
-    header = ["Reading", "Table", "Criterion", "Rank", "Its score", "First", "First's score", "Ratio"]
+    header = ["Attribution", "Table", "Criterion", "Rank", "Its score", "First", "First's score", "Ratio"]
     body = []
     for spec in OURS:
-        among = "" if question_of(spec) == "effect" else question_of(spec)
+        among = "" if question_of(spec) == "variation" else question_of(spec)
         for criterion in CRITERIA:
             for result in of_kind(results, criterion):
                 numbers = table_scores(result, criterion, among)

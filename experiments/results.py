@@ -13,6 +13,8 @@ import hashlib
 import io
 import json
 import math
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +29,7 @@ from texplainer.datasets.store import in_place
 
 LIBRARIES = (
     *("numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "torch"),
-    *("shap", "lime", "captum"),
+    *("lightgbm", "shap", "lime", "captum", "shapiq", "treeig", "woodelf_explainer", "lightshap"),
 )
 DIGITS = 7
 
@@ -53,6 +55,39 @@ def measured_by(results: Sequence[Result]) -> str:
     """Which versions of texplainer measured these results."""
     found = sorted({str(result.configuration.get("texplainer", "?")) for result in results})
     return f"texplainer {', '.join(found)}"
+
+
+def machine(results: Sequence[Result]) -> str:
+    """Say on what the results were measured: Python, libraries, processor, load; "" if not recorded."""
+    known = [r.record for r in results if "machine" in r.record]
+    if not known:
+        return ""
+    parts = sorted({f"Python {r['machine']['python']} on {r['machine']['processor']}" for r in known})
+    libraries = sorted({f"{name} {number}" for r in known for name, number in r["versions"].items()})
+    loads = [r["machine"]["load"] for r in known]
+    return (
+        f"{'; '.join(parts)}; {', '.join(libraries)}. Load when a run began: {min(loads):.1f} to "
+        f"{max(loads):.1f}."
+    )
+
+
+def this_machine() -> dict[str, Any]:
+    """The interpreter, the processor and the load."""
+    return {
+        "python": platform.python_version(),
+        "processor": f"{processor_name()}, {os.cpu_count()} cores",
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else math.nan,
+    }
+
+
+def processor_name() -> str:
+    """The processor as Linux names it, else as Python does."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
 
 
 def earlier_definitions(results: Sequence[Result]) -> str:
@@ -83,6 +118,7 @@ def write_result(result: Result, folder: Path) -> None:
         **result.record,
         "hash": configuration_hash(dict(result.configuration)),
         "versions": versions(),
+        "machine": this_machine(),
         "scores_sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
     for path, content in ((scores_path, text), (record_path, json.dumps(record, indent=1) + "\n")):

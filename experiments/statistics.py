@@ -1,8 +1,9 @@
-"""Who is first, and is it shown? Ranks over tables with their tests, and intervals.
+"""Which explainer is first, and is the difference significant? Rank tests and intervals over data sets.
 
-A table gives one number per explainer. Explainers that every table has are ranked in each; average ranks are
-compared by the Friedman test and Nemenyi's critical difference (Demsar, 2006). "First" is said of an
-explainer only where every other's rank is farther away than that difference.
+The block is the data set. Tables of one data set (its models, its seeds) are not independent, so they are
+averaged first (`over_data_sets`). Explainers that every block has are ranked in each; average ranks are
+compared by the Friedman test and Nemenyi's critical difference (Demsar, 2006). An explainer is "separable"
+from another only where the Friedman test rejects at 5% and their ranks differ by more than that difference.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from texplainer.metrics import comparison
 from texplainer.types import Array
 
 Numbers = Mapping[str, float]  # explainer -> its number in one table
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class RankTest:
-    """Average ranks (1 = best) of explainers over tables, with the Friedman test and Nemenyi's difference."""
+    """Average ranks (1 = best) of explainers over blocks, with the Friedman test and Nemenyi's difference."""
 
     average: dict[str, float]  # best first
     p_value: float
     critical: float
-    tables: int
+    blocks: int
 
     @property
     def first(self) -> str:
@@ -35,8 +37,10 @@ class RankTest:
         return next(iter(self.average))
 
     def beside(self, name: str) -> list[str]:
-        """The other explainers that cannot be told apart from one."""
+        """The other explainers that are not separable from one."""
         own = self.average[name]
+        if self.p_value > LEVEL:
+            return [n for n in self.average if n != name]
         return [n for n, rank in self.average.items() if n != name and abs(rank - own) <= self.critical]
 
 
@@ -47,15 +51,49 @@ def ranked(numbers: Numbers, better: str) -> dict[str, float]:
     return dict(zip(numbers, rankdata(keys).tolist(), strict=True))
 
 
-def rank_test(tables: Sequence[Numbers], better: str) -> RankTest | None:
-    """Rank the explainers that every table has; None with fewer than two of them or of tables."""
-    names = [name for name in tables[0] if all(name in table for table in tables)] if tables else []
-    if len(names) < 2 or len(tables) < 2:
+def over_data_sets(tables: Mapping[tuple[str, str], Numbers], better: str) -> dict[str, dict[str, float]]:
+    """Average the tables of each data set, keyed by (data set, model), into one block.
+
+    A line must be in every table of a data set to be in its block. A table in which every line is undefined
+    is left out; a line that is undefined where others are not gets the worst number of that table.
+    """
+    worst = max if better == "low" else min
+    grouped: dict[str, list[Numbers]] = {}
+    for (data_set, _), table in tables.items():
+        known = [value for value in table.values() if not math.isnan(value)]
+        if known:
+            lifted = {n: worst(known) if math.isnan(value) else value for n, value in table.items()}
+            grouped.setdefault(data_set, []).append(lifted)
+    return {
+        data_set: {n: float(np.mean([t[n] for t in own])) for n in own[0] if all(n in t for t in own)}
+        for data_set, own in grouped.items()
+    }
+
+
+def rank_test(blocks: Sequence[Numbers], better: str) -> RankTest | None:
+    """Rank the explainers that every block has; None with fewer than two of them or of blocks."""
+    names = [name for name in blocks[0] if all(name in block for block in blocks)] if blocks else []
+    if len(names) < 2 or len(blocks) < 2:
         return None
-    ranks = np.array([list(ranked({n: table[n] for n in names}, better).values()) for table in tables]).T
+    ranks = np.array([list(ranked({n: block[n] for n in names}, better).values()) for block in blocks]).T
     average = dict(sorted(zip(names, ranks.mean(axis=1).tolist(), strict=True), key=lambda p: (p[1], p[0])))
     _, p_value = comparison.friedman(ranks)
-    return RankTest(average, p_value, comparison.critical_difference(len(names), len(tables)), len(tables))
+    return RankTest(average, p_value, comparison.critical_difference(len(names), len(blocks)), len(blocks))
+
+
+def paired_difference(
+    tables: Mapping[tuple[str, str], Numbers], better: str, one: str, other: str
+) -> tuple[float, float, float]:
+    """Mean over data sets of one's number minus the other's, with its 95% bootstrap interval over data sets.
+
+    Only tables that have both count: a line that fits networks alone is compared on networks.
+    """
+    both = {key: {n: t[n] for n in (one, other)} for key, t in tables.items() if one in t and other in t}
+    blocks = list(over_data_sets(both, better).values())
+    mean, low, high = comparison.paired_bootstrap(
+        np.array([block[one] for block in blocks]), np.array([block[other] for block in blocks])
+    )
+    return float(mean), float(low), float(high)
 
 
 def average_ranks(tables: Sequence[Numbers], better: str) -> dict[str, float]:
@@ -67,15 +105,8 @@ def average_ranks(tables: Sequence[Numbers], better: str) -> dict[str, float]:
     return {name: float(np.mean(own)) for name, own in collected.items()}
 
 
-def wins(tables: Sequence[Numbers], better: str, one: str, other: str) -> tuple[int, int, int]:
-    """Tables in which one beats the other, loses to it, or neither (equal, or undefined)."""
-    sign = 1.0 if better == "low" else -1.0
-    both = [sign * (table[one] - table[other]) for table in tables if one in table and other in table]
-    return sum(gap < 0 for gap in both), sum(gap > 0 for gap in both), sum(not gap for gap in both)
-
-
-def interval_over_tables(numbers: Sequence[float]) -> tuple[float, float, float]:
-    """Mean over tables with its bootstrap interval."""
+def interval_over_blocks(numbers: Sequence[float]) -> tuple[float, float, float]:
+    """Mean over blocks with its bootstrap interval."""
     values: Array = np.array(numbers, dtype=float)
     known = values[np.isfinite(values)]
     mean = float(known.mean()) if len(known) else math.nan

@@ -1,4 +1,4 @@
-"""The figures of the pages: the paper's two redrawn, critical differences, two qualities at once."""
+"""The figures of the pages: the paper's two redrawn, and two qualities at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from experiments.results import Result
-from texplainer.metrics.comparison import inseparable
 
 #: matplotlib writes the same bytes each time with these
 FIXED: Any = {"svg.hashsalt": "texplainer", "svg.fonttype": "none"}
@@ -56,31 +55,6 @@ def running_time(result: Result, path: Path) -> None:
     ax.set_ylabel("seconds")
     ax.grid(alpha=0.3, which="both")
     ax.spines[["top", "right"]].set_visible(False)
-    write_figure(figure, path)
-
-
-def critical_difference_diagram(average: Mapping[str, float], critical: float, path: Path) -> None:
-    """Average ranks on a line, best to the left; a bar joins what cannot be told apart (Demsar, 2006)."""
-    order = sorted(average, key=lambda name: (average[name], name))
-    ranks = np.array([average[name] for name in order])
-    half = (len(order) + 1) // 2
-    figure, (ax,) = new_figure(1, 1, (8.0, 1.2 + 0.22 * half))
-    for place, (name, rank) in enumerate(zip(order, ranks, strict=True)):
-        left = place < half
-        level = 1.6 + (place if left else len(order) - 1 - place)
-        edge = ranks[0] - 0.2 if left else ranks[-1] + 0.2
-        ax.plot([rank, rank, edge], [0, level, level], color="#334155", lw=0.8)
-        words = f"{name}  {rank:.2f} " if left else f" {rank:.2f}  {name}"
-        ax.text(edge, level, words, ha="right" if left else "left", va="center", fontsize=8)
-    for depth, (first, last) in enumerate(inseparable(ranks, critical)):
-        ax.plot([ranks[first], ranks[last]], [0.3 + 0.25 * depth] * 2, color="#c2410c", lw=3)
-    ax.plot([ranks[0], ranks[0] + critical], [-0.6] * 2, color="#334155", lw=1.5)
-    ax.text(ranks[0], -0.8, f"critical difference {critical:.2f}", fontsize=7)
-    ax.axhline(0, color="#334155", lw=0.8)
-    ax.set_ylim(half + 1.4, -1.2)
-    ax.set_yticks([])
-    ax.set_xlabel("average rank, 1 = best")
-    ax.spines[["top", "left", "right"]].set_visible(False)
     write_figure(figure, path)
 
 

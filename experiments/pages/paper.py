@@ -1,7 +1,7 @@
 """The page of the paper's experiments: its tables beside its digits, what reproduces, and our own lines.
 
-Numbers and stability labels are computed from the results; only the reasons are written by hand, from what is known
-of the paper's code and text.
+Numbers are computed from the results; only the reasons are written by hand, from what is known of the paper's
+code and text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from pathlib import Path
 from experiments import ranks
 from experiments.lines import QUESTIONS
 from experiments.pages import figures
-from experiments.pages.document import PageBlock, TableCells, write_blocks
+from experiments.pages.document import PageBlock, TableCells, write_markdown
 from experiments.paper import EXPERIMENTS
 from experiments.plan import Run
-from experiments.results import Result, earlier_definitions, measured_by
+from experiments.results import Result, earlier_definitions, machine, measured_by
 from experiments.tables import control_wins, experiment_of, grid_cells, grids
 from texplainer.metrics.rendering import printed_number
+from texplainer.types import Array
 
 REASONS = (
-    "Maximum-type statistics hang on single near-zero denominators (one attribution or one feature near "
+    "Maximum-type statistics depend on single near-zero denominators (one attribution or one feature near "
     "zero decides the maximum of a whole table), so their digits are not comparable. Means over rows suffer "
     "from the same, less: a few rows carry most of them, as their intervals show, and other rows, another "
     "split or another draw of a synthetic table move them by such factors. Orders are the safer comparison.",
@@ -36,13 +37,13 @@ REASONS = (
     "The paper's DeepLIFT columns equal Input x Gradient to three digits, which is what Captum returns when "
     "activations are not registered as modules; here they are, so the two differ.",
     "The paper's text describes XRFC as a boosted ensemble, its code builds a random forest with a learning "
-    "rate of 0.01, whose probabilities all lie near one half; both attributions are shown.",
+    "rate of 0.01, whose probabilities all lie near one half; both models are shown.",
     "The synthetic tables are drawn anew from the published description (the authors' seeds are not known), "
     "scaling is learnt from the training part only, and HIGGS has fewer rows here than in the paper.",
     "Seeds and early stopping were chosen with test accuracies in view, to come near the paper's: 4-FT keeps "
     "the split's seed 1234 (ten seeds gave 93.5 to 98.5%), 20-FT the generator's published seed 567, and the "
     "networks on HELOC and HIGGS stop early, since the printed settings overfit (HELOC 70.0 and 65.7%). The "
-    "accuracies are therefore no blind estimates.",
+    "accuracies are therefore not blind estimates.",
     "Infidelity judges every explainer on the function it explains, by the values shown: one vector a row. "
     "Slopes of the log-odds, which a ReLU network bends less than the probability, score better by nature.",
     "On ReLU networks LRP and Input x Gradient are one and the same up to the biases: near-equal lines.",
@@ -52,9 +53,10 @@ REASONS = (
 
 
 def write_page(runs: Sequence[Run], results: Sequence[Result], out: Path) -> list[Path]:
-    """Write `<out>.md` and `<out>.html` and the figures in `out`; return what was written."""
+    """Write `<out>.md`, and the complete tables and figures in `out`; return what was written."""
     drawn = draw_figures(results, out)
-    return [*write_blocks(list(content(runs, results, drawn)), out), *drawn.values()]
+    page = write_markdown(list(content(runs, results, drawn)), out.with_name(f"{out.name}.md"))
+    return [page, write_markdown(list(complete_tables(results)), out / "tables.md"), *drawn.values()]
 
 
 def draw_figures(results: Sequence[Result], out: Path) -> dict[str, Path]:
@@ -70,31 +72,46 @@ def draw_figures(results: Sequence[Result], out: Path) -> dict[str, Path]:
 
 
 def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Path]) -> Iterable[PageBlock]:
-    """Put the page together, block by block."""
+    """Put the page together, block by block: the table, how it was made, why numbers differ."""
     tables = [r for r in results if experiment_of(r).kind in ("stability", "faithfulness")]
     yield "h1", "The paper's experiments, repeated"
     if earlier_definitions(results):
         yield "p", earlier_definitions(results)
     if tables:
-        yield from (("p", sentence) for sentence in ranks.headlines(tables))
+        yield "p", "Algorithm 1 in each stability table, with the ratio of our number to the paper's:"
+        yield "table", ranks.reproduction_table(tables)
+        yield "list", ranks.headlines(tables)
+        yield "p", "Average ranks among the paper's explainers, beside those of the paper's own tables:"
+        yield "table", ranks.comparison_table(tables)
+    for name, path in drawn.items():
+        yield "h2", EXPERIMENTS[name].title
+        yield "figure", path
+        yield from timing_section(results) if name == "running_time" else ()
+    yield "h2", "How"
     yield "p", introduction(runs, results)
+    yield "h2", "Limits: why numbers differ from the paper's"
+    yield "list", REASONS
+
+
+def complete_tables(results: Sequence[Result]) -> Iterable[PageBlock]:
+    """Every table cell by cell, the models, and every line among those that answer the same question."""
+    tables = [r for r in results if experiment_of(r).kind in ("stability", "faithfulness")]
+    yield "h1", "The paper's experiments: complete tables"
+    if earlier_definitions(results):
+        yield "p", earlier_definitions(results)
     yield "h2", "Models"
     yield "table", model_table(results)
     if tables:
-        yield from reproduction_section(tables)
+        yield "h2", "Order of the paper's explainers"
+        yield "p", "Rank correlation (Spearman) of our order with the paper's, per table:"
+        yield "table", ranks.agreement_table(tables)
         yield from question_sections(tables)
-    yield "h2", "Why numbers differ from the paper's"
-    yield "list", REASONS
     for kind, title in (
         ("ablation", "Algorithm 1, one thing changed at a time"),
         ("stability", "Stability tables"),
         ("faithfulness", "Faithfulness tables"),
     ):
         yield from table_section([r for r in results if experiment_of(r).kind == kind], title)
-    for name, path in drawn.items():
-        yield "h2", EXPERIMENTS[name].title
-        yield "figure", path
-        yield from timing_section(results) if name == "running_time" else ()
 
 
 def table_section(results: Sequence[Result], title: str) -> Iterable[PageBlock]:
@@ -128,8 +145,9 @@ def introduction(runs: Sequence[Run], results: Sequence[Result]) -> str:
         "bootstrap intervals over rows. The paper's digits stand beside the paper's method: as printed under "
         "the clipped RIS and ROS, in its authors' set-up (log-odds, no bounds, continuity induced where "
         "there are categories) under the convention that skips exact zeros. The best of ours is bold, "
-        "controls are in italics and do not compete. Per-row scores and configurations lie beside this page, "
-        f"one CSV and one JSON file for each of the {len(results)} runs."
+        "controls are in italics and do not compete. [Complete tables](paper/tables.md); per-row scores and "
+        f"configurations are beside them, one CSV and one JSON file for each of the {len(results)} runs. "
+        f"{machine(results)}"
     )
 
 
@@ -150,30 +168,16 @@ def model_table(results: Sequence[Result]) -> TableCells:
     return header, [[name, *cells] for name, cells in body.items()]
 
 
-def reproduction_section(tables: Sequence[Result]) -> Iterable[PageBlock]:
-    """The paper's method beside the paper."""
-    yield "h2", "The paper's method beside the paper"
-    yield "p", "Algorithm 1 in each stability table, with the ratio of our number to the paper's:"
-    yield "table", ranks.reproduction_table(tables)
-    yield "p", "Average ranks among the paper's explainers, beside those of the paper's own tables:"
-    yield "table", ranks.comparison_table(tables)
-    yield (
-        "p",
-        "Rank correlation (Spearman) of our order of the paper's explainers with the paper's, per table:",
-    )
-    yield "table", ranks.agreement_table(tables)
-
-
 def question_sections(tables: Sequence[Result]) -> Iterable[PageBlock]:
     """Every line among those that answer the same question, and where ours are not first."""
     for question, words in QUESTIONS.items():
         yield "h2", f"{words} Ranks of lines that answer it"
-        if question == "effect":
-            yield "p", "An effect has no sign; it competes with the absolute values of all lines."
+        if question == "variation":
+            yield "p", "Variation does not have a sign; it competes with the absolute values of all lines."
         yield (
             "p",
-            "Bold: the best; in round brackets: not separable from it (Nemenyi, 5%). Only lines that every "
-            "table has are ranked.",
+            "Bold: the best; in round brackets: not separable from it (Nemenyi, 5%). Tables of one data "
+            "set are averaged first. Only lines that every table has are ranked.",
         )
         yield "table", ranks.rank_table(ranks.question_tests(tables, question))
     header, body = ranks.losses(tables)
@@ -182,13 +186,21 @@ def question_sections(tables: Sequence[Result]) -> Iterable[PageBlock]:
 
 
 def timing_section(results: Sequence[Result]) -> Iterable[PageBlock]:
-    """Times of the largest task, as ratios to the default attribution's."""
+    """Times of the largest task, as ratios to the default attribution's, and where a line is overtaken."""
     for result in (r for r in results if experiment_of(r).kind == "running_time"):
         tasks = result.record["tasks"]
         own = result.scores["T-Explainer slope", "seconds"]
         body = []
         for (name, _), times in result.scores.items():
             few, many = (printed_number(float(seconds)) for seconds in (times[0], times[-1]))
-            body.append([name, few, many, f"{times[-1] / own[-1]:.2f}"])
+            body.append([name, few, many, f"{times[-1] / own[-1]:.2f}", crossing(tasks, own, times)])
         header = ["Explainer", f"s, {tasks[0]} rows", f"s, {tasks[-1]} rows", "ratio to T-Explainer slope"]
-        yield "table", (header, body)
+        yield "table", ([*header, "slope is faster from"], body)
+
+
+def crossing(tasks: Sequence[int], own: Array, times: Array) -> str:
+    """The smallest number of rows from which on our line takes less time, among those timed."""
+    slower = [i for i in range(len(tasks)) if own[i] >= times[i]]
+    if not slower:
+        return f"{tasks[0]} rows or fewer"
+    return f"{tasks[slower[-1] + 1]} rows" if slower[-1] + 1 < len(tasks) else "–"

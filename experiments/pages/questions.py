@@ -1,26 +1,42 @@
-"""One page per question from the wide evaluation: what is best at what, at which cost, and where we lose.
+"""One page per question from the wide evaluation: where our attribution stands, at which cost, and how.
 
-Every sentence and figure is computed from the results. "First" is said where the critical difference says so.
+The first table has a row for every criterion and kind of model, won or lost. Every figure is computed from
+the results. Complete tables of ranks and scores go into the folder of the results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.lines import QUESTIONS, Question
 from experiments.pages import figures
-from experiments.pages.document import PageBlock, TableCells, write_blocks
+from experiments.pages.document import PageBlock, TableCells, write_markdown
 from experiments.plan import CONTROL_LINES
 from experiments.ranks import rank_table
-from experiments.results import Result, earlier_definitions, measured_by
-from experiments.statistics import RankTest, interval_over_tables, rank_test, wins
+from experiments.results import Result, earlier_definitions, machine, measured_by
+from experiments.statistics import (
+    Numbers,
+    RankTest,
+    interval_over_blocks,
+    over_data_sets,
+    paired_difference,
+    rank_test,
+)
 from experiments.tables import controls_sentence
 from experiments.wide import blocks as wide
 from experiments.wide.blocks import WideCriterion
+from experiments.wide.models import FAMILY
 from texplainer.metrics.rendering import printed_number
+
+#: kinds of models shown apart: some explainers exist for networks or trees only
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "all": tuple(FAMILY),
+    "networks": tuple(name for name, family in FAMILY.items() if family == "network"),
+    "trees": tuple(name for name, family in FAMILY.items() if family == "trees"),
+}
 
 
 @dataclass(frozen=True)
@@ -31,91 +47,125 @@ class QuestionPage:
     question: Question
     spec: str
     criteria: tuple[WideCriterion, ...]
-    among: str  # "" = every line, by absolute values
+
+    @property
+    def among(self) -> str:
+        """The question of the lines compared; "" = every line, by absolute values."""
+        return "" if self.question == "variation" else self.question
+
+    def tables(self, results: Sequence[Result], criterion: WideCriterion) -> dict[tuple[str, str], Numbers]:
+        """Number per line for each data set and model."""
+        return wide.question_tables(results, criterion, self.among)
 
     def tests(self, results: Sequence[Result]) -> dict[str, RankTest]:
-        """A rank test per criterion over blocks of data set and model."""
-        found: dict[str, RankTest] = {}
-        for criterion in self.criteria:
-            tables = wide.defined(wide.question_blocks(results, criterion, self.among))
-            test = rank_test(tables, criterion.better)
-            if test is not None:
-                found[criterion.label] = test
-        return found
+        """A rank test over data sets per criterion."""
+        found = {
+            c.label: rank_test(list(over_data_sets(self.tables(results, c), c.better).values()), c.better)
+            for c in self.criteria
+        }
+        return {label: test for label, test in found.items() if test is not None}
 
 
 PAGES = (
     QuestionPage(
-        "slopes", "slope", "T-Explainer slope",
+        "compare_slope", "slope", "T-Explainer slope",
         (wide.LOCALITY, wide.CLOSER, wide.MISPLACED, wide.BACKGROUND, wide.SEED, wide.RIS_NORM, wide.RIS,
-         wide.ROS, wide.INFIDELITY, wide.PGI_MEAN), "slope",
+         wide.ROS, wide.INFIDELITY, wide.PGI_MEAN),
     ),
     QuestionPage(
-        "shares", "share", "T-Explainer shapley",
+        "compare_shapley", "shapley", "T-Explainer shapley",
         (wide.PGI_MEAN, wide.PGI_MARGINAL, wide.PGI_ZERO, wide.SUMS, wide.BACKGROUND, wide.SEED,
-         wide.RIS_NORM, wide.RIS, wide.ROS, wide.LOCALITY), "share",
+         wide.RIS_NORM, wide.RIS, wide.ROS, wide.LOCALITY),
     ),
     QuestionPage(
-        "effects", "effect", "T-Explainer variation",
-        (wide.PGI_MEAN, wide.PGI_MARGINAL, wide.PGI_ZERO, wide.LOCALITY, wide.BACKGROUND, wide.RIS_NORM), "",
+        "compare_variation", "variation", "T-Explainer variation",
+        (wide.PGI_MEAN, wide.PGI_MARGINAL, wide.PGI_ZERO, wide.LOCALITY, wide.BACKGROUND, wide.RIS_NORM),
     ),
 )  # fmt: skip
 
 
 def write_question_pages(results: Sequence[Result], out: Path) -> list[Path]:
-    """Write one page per question beside the folder of results; return what was written."""
+    """Write one page per question beside the folder of results, its complete tables into the folder."""
     written: list[Path] = []
     for page in PAGES:
         content = list(page_content(page, results, out))
         drawn = [value for kind, value in content if kind == "figure"]
-        written += [*write_blocks(content, out.with_name(page.file)), *drawn]
+        complete = write_markdown(list(complete_tables(page, results)), out / f"{page.file}.md")
+        written += [write_markdown(content, out.with_name(f"{page.file}.md")), complete, *drawn]
     return written
 
 
+def of_family(results: Sequence[Result], family: str) -> list[Result]:
+    """The runs on data of some kinds of models."""
+    experiments = [(r, r.configuration["experiment"]) for r in results]
+    return [r for r, e in experiments if e["kind"] == "wide" and e["model"] in FAMILIES[family]]
+
+
 def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> Iterable[PageBlock]:
-    """Put a page together, block by block."""
-    data = [r for r in results if r.configuration["experiment"]["kind"] == "wide"]
-    networks, boosted = (
-        [r for r in data if r.configuration["experiment"]["model"] == kind] for kind in ("network", "boosted")
-    )
-    gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
-    tests, with_gradients = page.tests(data), page.tests(networks)
-    yield "h1", QUESTIONS[page.question]
+    """Put a page together, block by block: the table, how it was made, what limits it."""
+    yield "h1", f"{QUESTIONS[page.question]} {page.spec} beside other explainers"
     if earlier_definitions(results):
         yield "p", earlier_definitions(results)
-    yield from (("p", sentence) for sentence in question_stability(page, tests, data))
-    won = controls_as_good(page, data)
-    if won:
-        yield "p", won
-    yield "p", introduction(results)
-    yield "h2", "Average ranks, all models"
-    yield "p", "Lines that every block has. Bold: the best; in round brackets: not separable from it."
-    yield "table", rank_table(tests)
-    yield "h2", "Average ranks, networks"
-    yield "table", rank_table(with_gradients)
-    yield from drawn_figures(page, tests or with_gradients, networks or data, out)
-    yield "h2", "Scores"
+    yield "table", standing_table(page, results)
     yield (
         "p",
-        "Means over blocks of data set and model, with 95% bootstrap intervals over blocks; controls last. "
-        "Lines that fit fewer models have fewer blocks, and their means are of other tables: compare them by "
-        "the wins below.",
+        "Ranks are averages over data sets, 1 = best. The difference is ours minus the best other line's, "
+        "with its 95% bootstrap interval over data sets. Separable: Friedman p < 0.05 and more than "
+        f"Nemenyi's critical difference apart. [All ranks and scores]({out.name}/{page.file}.md).",
     )
-    yield "table", score_table(page, data)
-    yield "h2", f"{page.spec} against each line"
-    yield "p", "Blocks won, lost, tied or undefined."
-    yield "table", wins_table(page, data)
-    for title, some in (("networks", networks), ("boosted trees", boosted)):
-        if some:
-            yield "h2", f"Cost, {title}"
-            yield "table", cost_table(page, some)
+    yield "h2", "Cost"
+    yield "table", cost_table(page, results)
+    yield from cost_figure(page, of_family(results, "networks"), out)
+    gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
     if gated:
-        yield "h2", "Gated functions: the truth is known"
-        yield (
-            "p",
-            "Share of attribution mass on features that cannot matter within 0.75 SDs, by function.",
-        )
+        yield "h2", "Functions with known truth"
+        yield "p", "Attribution mass on features that cannot matter within 0.75 SD, by function. Low is good."
         yield "table", gated_table(page, gated)
+    yield "h2", "How"
+    yield "p", introduction(results)
+    yield "h2", "Limits"
+    yield "list", list(limits(page, results))
+
+
+def standing_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
+    """Where our attribution stands by each criterion, and beside whom; won or lost."""
+    header = ["Criterion", "models", "Rank", "Best other line", "its rank", "Ours", "Theirs"]
+    body = []
+    runs = {family: of_family(results, family) for family in FAMILIES}
+    tests = {family: page.tests(own) for family, own in runs.items()}
+    for criterion in page.criteria:
+        for family, own in runs.items():
+            tables = page.tables(own, criterion)
+            test = tests[family].get(criterion.label)
+            if test is None or page.spec not in test.average:
+                continue
+            other = next(name for name in test.average if name != page.spec)
+            means = over_data_sets({k: {n: t[n] for n in (page.spec, other)} for k, t in tables.items()},
+                                   criterion.better).values()  # fmt: skip
+            both = [
+                printed_number(interval_over_blocks([b[n] for b in means])[0]) for n in (page.spec, other)
+            ]
+            low_high = paired_difference(tables, criterion.better, page.spec, other)
+            arrow = "↓" if criterion.better == "low" else "↑"
+            rank = f"{test.average[page.spec]:.2f} of {len(test.average)}"
+            row = [f"{criterion.label} {arrow}", family, rank, other, f"{test.average[other]:.2f}", *both]
+            body.append([*row, difference_text(*low_high), standing(test, page.spec)])
+    return [*header, "Difference", "Result"], body
+
+
+def difference_text(mean: float, low: float, high: float) -> str:
+    """A paired difference with its interval."""
+    return f"{mean:+.2g} [{low:+.2g}, {high:+.2g}]"
+
+
+def standing(test: RankTest, name: str) -> str:
+    """First or not, and from how many lines it is separable."""
+    beside, others = test.beside(name), len(test.average) - 1
+    if test.average[name] <= test.average[test.first]:
+        if not beside:
+            return "**first**, separable from all"
+        return f"lowest rank, not separable from {len(beside)} of {others}"
+    return f"not first, {'not ' if test.first in beside else ''}separable from {test.first}"
 
 
 def introduction(results: Sequence[Result]) -> str:
@@ -125,101 +175,75 @@ def introduction(results: Sequence[Result]) -> str:
     sets = sorted({e["dataset"] for e in experiments if e["kind"] == "wide"})
     models = list(dict.fromkeys(e["model"] for e in experiments if e["kind"] == "wide"))
     quick = " --quick" if sizes["name"] == "wide-quick" else ""
-    command = f"python -m experiments --wide{quick}"
     return (
-        f"Made by `{command}` with {measured_by(results)}: {len(sets)} data sets ({', '.join(sets)}), "
-        f"{len(models)} kinds of models ({', '.join(models)}; the SVM is handed over as a bare function), "
-        f"{sizes['seeds']} seeds of split, model and rows; {sizes['rows']} rows a run, {sizes['neighbours']} "
-        f"neighbours each, at most {sizes['train_rows']} training rows and 500 of background, SHAP against "
-        f"{sizes['references']} rows, LIME with {sizes['samples']} samples (below their defaults, so that "
-        "the whole fits two hours of two cores). Missing cells are filled and categories one-hot encoded "
-        "before the model, and explained as one feature each; a category of more than 12 levels is left out. "
-        "What an explainer shows is what every metric judges. Sums are held to the mean over the whole "
-        "background: SHAP's own are exact against the rows it averages over, and the difference counts."
+        f"Made by `python -m experiments --wide{quick}` with {measured_by(results)}: {len(sets)} data sets "
+        f"({', '.join(sets)}), {len(models)} kinds of models ({', '.join(models)}; the SVM is passed as a "
+        f"function), {sizes['seeds']} seeds of split, model and rows; {sizes['rows']} rows a run, "
+        f"{sizes['neighbours']} neighbours each, at most {sizes['train_rows']} training rows and 500 of "
+        f"background; SHAP averages over {sizes['references']} background rows, LIME draws "
+        f"{sizes['samples']} samples. Seeds are averaged first, then the models of a data set; tests and "
+        "intervals are over data sets. Missing cells are filled and categories one-hot encoded before the "
+        "model, and explained as one feature each; a category of more than 12 levels is left out. The "
+        f"vector an explainer shows is the one every metric judges. {machine(results)}"
     )
 
 
-def question_stability(
-    page: QuestionPage, tests: dict[str, RankTest], results: Sequence[Result]
-) -> Iterable[str]:
-    """Say per criterion who is first, whether that is shown, and where our attribution stands."""
-    for label, test in tests.items():
-        first, own = test.first, test.average.get(page.spec)
-        beside = test.beside(first)
-        shown = "separable from all others" if not beside else f"not separable from {', '.join(beside)}"
-        rank = f"{test.average[first]:.2f} of {len(test.average)}"
-        text = f"{label}: {first} has the lowest average rank, {rank}, {shown}"
-        if own is not None and first != page.spec:
-            text += f"; {page.spec} has {own:.2f}"
-        yield text + "."
-    evaluations, milliseconds, ratio = wide.cost_of(results, page.spec)
+def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
+    """What the numbers cannot say."""
     yield (
-        f"{page.spec} costs {printed_number(evaluations)} evaluations and {printed_number(milliseconds)} "
-        f"ms of processor time a row (medians), {printed_number(ratio)} times the model's own prediction."
+        'With few blocks and many lines Nemenyi\'s difference is large: "not separable" is not "equal". The '
+        "bootstrap interval is not corrected for the number of comparisons."
     )
+    yield (
+        "A line must fit every model of a family to be ranked in it. TreeSHAP counts as SHAP on trees. A line "
+        "that is undefined in a table gets the worst number of that table."
+    )
+    won = controls_as_good(page, of_family(results, "all"))
+    if won:
+        yield won
+    if any(c is wide.SUMS for c in page.criteria):
+        yield (
+            "Sums are compared with the mean over the whole background. SHAP is exact against the rows it "
+            "averages over, and the difference counts."
+        )
+    skipped: dict[str, str] = {}
+    for result in results:
+        skipped |= result.record.get("skipped", {})
+    for name, why in sorted(skipped.items()):
+        yield f"{name} is missing in some runs: {why}"
 
 
-def drawn_figures(
-    page: QuestionPage, tests: dict[str, RankTest], results: Sequence[Result], out: Path
-) -> Iterable[PageBlock]:
-    """The figures people look at first."""
-    for place, criterion in enumerate(page.criteria[:2]):
-        test = tests.get(criterion.label)
-        if test is not None:
-            yield "h3", f"{criterion.label}: critical differences"
-            path = out / f"{page.file}_critical_{place}.svg"
-            figures.critical_difference_diagram(test.average, test.critical, path)
-            yield "figure", path
-    lead, names = page.criteria[0], competitors(page, results)
-    means = {c.label: block_means(page, results, c) for c in (lead, wide.RIS_NORM)}
-    cost = {
-        name: (wide.cost_of(results, name)[1], means[lead.label].get(name, float("nan"))) for name in names
-    }
-    yield "h3", "Cost against quality, networks"
+def cost_figure(page: QuestionPage, results: Sequence[Result], out: Path) -> Iterable[PageBlock]:
+    """The leading criterion against the cost, on networks."""
+    if not results:
+        return
+    lead = page.criteria[0]
+    means = line_means(page, results, lead)
+    cost = {n: (wide.cost_of(results, n)[1], means.get(n, math.nan)) for n in competitors(page, results)}
     path = out / f"{page.file}_cost.svg"
-    figures.two_qualities(cost, ("milliseconds of processor time a row", lead.label), path, logarithmic="x")
-    yield "figure", path
-    both = {n: (means["RIS*"].get(n, float("nan")), means[lead.label].get(n, float("nan"))) for n in names}
-    yield "h3", f"{lead.label} against stability, networks"
-    path = out / f"{page.file}_stability.svg"
-    figures.two_qualities(both, ("RIS* (low is steady)", lead.label), path, logarithmic="x")
+    labels = ("milliseconds of processor time a row, networks", lead.label)
+    figures.two_qualities(cost, labels, path, logarithmic="x")
     yield "figure", path
 
 
 def competitors(page: QuestionPage, results: Sequence[Result]) -> list[str]:
     """Every line of the page, ours first."""
-    blocks = wide.question_blocks(results, page.criteria[0], page.among)
-    names = list(dict.fromkeys(name for block in blocks.values() for name in block))
+    tables = page.tables(results, page.criteria[0])
+    names = list(dict.fromkeys(name for table in tables.values() for name in table))
     return sorted(names, key=lambda name: (not name.startswith("T-Explainer"), names.index(name)))
 
 
-def block_means(page: QuestionPage, results: Sequence[Result], criterion: WideCriterion) -> dict[str, float]:
-    """Mean over blocks, per line."""
-    return {name: found[0] for name, found in _over_blocks(page, results, criterion).items()}
+def line_means(page: QuestionPage, results: Sequence[Result], criterion: WideCriterion) -> dict[str, float]:
+    """Mean over data sets of each line, over the models it fits."""
+    return {name: found[0] for name, found in _intervals(page, results, criterion).items()}
 
 
-def _over_blocks(
+def _intervals(
     page: QuestionPage, results: Sequence[Result], criterion: WideCriterion
-) -> dict[str, tuple[float, float, float]]:
-    blocks = wide.question_blocks(results, criterion, page.among, controls=True)
-    names = dict.fromkeys(name for block in blocks.values() for name in block)
-    return {n: interval_over_tables([block[n] for block in blocks.values() if n in block]) for n in names}
-
-
-def score_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
-    """Means over blocks with intervals, controls below."""
-    columns = {
-        c.label + (" ↓" if c.better == "low" else " ↑"): _over_blocks(page, results, c) for c in page.criteria
-    }
-    blocks = wide.question_blocks(results, page.criteria[0], page.among, controls=True).values()
-    body = []
-    for name in [*competitors(page, results), *CONTROL_LINES]:
-        cells = [f"*{name}*" if name in CONTROL_LINES else name, str(sum(name in block for block in blocks))]
-        for found in columns.values():
-            mean, low, high = (printed_number(value) for value in found.get(name, (None, None, None)))
-            cells.append(mean if low == high else f"{mean} [{low}, {high}]")
-        body.append(cells)
-    return ["Line", "blocks", *columns], body
+) -> Mapping[str, tuple[float, float, float]]:
+    tables = wide.question_tables(results, criterion, page.among, controls=True)
+    names = dict.fromkeys(name for table in tables.values() for name in table)
+    return {name: interval_over_blocks(wide.data_set_means(tables, name)) for name in names}
 
 
 def controls_as_good(page: QuestionPage, results: Sequence[Result]) -> str:
@@ -227,7 +251,7 @@ def controls_as_good(page: QuestionPage, results: Sequence[Result]) -> str:
     found: dict[str, list[str]] = {}
     for criterion in page.criteria:
         sign = 1 if criterion.better == "low" else -1
-        means = {name: sign * mean for name, mean in block_means(page, results, criterion).items()}
+        means = {name: sign * mean for name, mean in line_means(page, results, criterion).items()}
         best = min((m for name, m in means.items() if name not in CONTROL_LINES and m == m), default=math.nan)
         for name in CONTROL_LINES:
             if means.get(name, math.nan) <= best:
@@ -235,30 +259,80 @@ def controls_as_good(page: QuestionPage, results: Sequence[Result]) -> str:
     return controls_sentence(found)
 
 
-def wins_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
-    """Blocks our attribution wins, loses and ties against each other line."""
-    others = [name for name in competitors(page, results) if name != page.spec]
-    body = []
-    for name in others:
-        cells = [name]
-        for criterion in page.criteria:
-            tables = list(wide.question_blocks(results, criterion, page.among).values())
-            won, lost, tied = wins(tables, criterion.better, page.spec, name)
-            cells.append(f"{won} / {lost} / {tied}")
-        body.append(cells)
-    return ["Against", *(criterion.label for criterion in page.criteria)], body
-
-
 def cost_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
     """Evaluations and processor time a row, and over the model's own prediction: medians over runs."""
-    header = ["Line", "evaluations a row", "ms of processor time a row", "over one prediction"]
-    body = [[n, *map(printed_number, wide.cost_of(results, n))] for n in competitors(page, results)]
+    header = ["Line"]
+    columns = []
+    for family in ("networks", "trees"):
+        own = of_family(results, family)
+        if own:
+            header += [f"evaluations a row, {family}", "ms a row", "over one prediction"]
+            columns.append(own)
+    every = competitors(page, of_family(results, "all"))
+    body = [[n, *(printed_number(v) for own in columns for v in wide.cost_of(own, n))] for n in every]
     return header, body
 
 
 def gated_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
-    """Mass on features that cannot matter, per function, of every line whatever it answers."""
-    blocks = wide.question_blocks(results, wide.TRUTH, controls=True)
-    names = list(dict.fromkeys(name for block in blocks.values() for name in block))
-    body = [[n, *(printed_number(block.get(n)) for block in blocks.values())] for n in names]
-    return ["Line", *(key.partition(",")[0] for key in blocks)], body
+    """Mass on features that cannot matter, per function."""
+    tables = wide.question_tables(results, wide.TRUTH, page.among, controls=True)
+    names = list(dict.fromkeys(name for table in tables.values() for name in table))
+    body = [[n, *(printed_number(table.get(n)) for table in tables.values())] for n in names]
+    return ["Line", *(data_set for data_set, _ in tables)], body
+
+
+# Complete tables. ------------------------------------------------------------------------------------------
+
+
+def complete_tables(page: QuestionPage, results: Sequence[Result]) -> Iterable[PageBlock]:
+    """Average ranks of every line for each kind of models, means with intervals, paired differences."""
+    yield "h1", f"{QUESTIONS[page.question]} Complete tables"
+    yield "p", "Bold: the best; in round brackets: not separable from it."
+    for family in FAMILIES:
+        tests = page.tests(of_family(results, family))
+        if tests:
+            yield "h2", f"Average ranks over data sets, {family}"
+            yield "table", rank_table(tests)
+    every = of_family(results, "all")
+    yield "h2", "Means over data sets"
+    yield (
+        "p",
+        "With 95% bootstrap intervals over data sets; controls last. A line is averaged over the models it "
+        "fits, so lines of different families are not comparable here.",
+    )
+    yield "table", score_table(page, every)
+    yield "h2", f"{page.spec} minus each line"
+    yield "p", "Paired over data sets, on the models that both fit, with 95% bootstrap intervals."
+    yield "table", difference_table(page, every)
+
+
+def score_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
+    """Means over data sets with intervals, controls below."""
+    columns = {
+        c.label + (" ↓" if c.better == "low" else " ↑"): _intervals(page, results, c) for c in page.criteria
+    }
+    body = []
+    for name in [*competitors(page, results), *CONTROL_LINES]:
+        cells = [f"*{name}*" if name in CONTROL_LINES else name]
+        for found in columns.values():
+            mean, low, high = (printed_number(value) for value in found.get(name, (None, None, None)))
+            cells.append(mean if low == high else f"{mean} [{low}, {high}]")
+        body.append(cells)
+    return ["Line", *columns], body
+
+
+def difference_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
+    """Paired differences of our attribution to each other line."""
+    tables = {c.label: (page.tables(results, c), c.better) for c in page.criteria}
+    others = [name for name in competitors(page, results) if name != page.spec]
+    body = [
+        [
+            name,
+            *(
+                difference_text(*paired_difference(t, better, page.spec, name))
+                for t, better in tables.values()
+            ),
+        ]
+        for name in others
+    ]
+    return ["Against", *tables], body

@@ -1,12 +1,12 @@
-"""The wide results as blocks of a comparison: one number per explainer for each data set and kind of model.
+"""The wide results as tables of a comparison: one number per explainer for each data set and kind of model.
 
-Seeds of the same data and model are no independent tables: their numbers are averaged first.
+The seeds of a data set and model are averaged here, its models in `statistics.over_data_sets`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,34 +64,39 @@ TRUTH = WideCriterion("Mass on what cannot matter", ("truth_mass",), "mean", "lo
 # fmt: on
 
 
-def question_blocks(
+def question_tables(
     results: Sequence[Result], criterion: WideCriterion, question: str = "", controls: bool = False
-) -> dict[str, Numbers]:
-    """Number per explainer for each block, "data set, model"; only of lines that answer the question."""
-    collected: dict[str, dict[str, list[float]]] = {}
+) -> dict[tuple[str, str], Numbers]:
+    """Number per explainer for each (data set, model); only of lines that answer the question, if given."""
+    collected: dict[tuple[str, str], dict[str, list[float]]] = {}
     for result in results:
         experiment = result.configuration["experiment"]
-        block = collected.setdefault(f"{experiment['dataset']}, {experiment['model']}", {})
+        table = collected.setdefault((experiment["dataset"], experiment["model"]), {})
         for name in dict.fromkeys(name for name, _ in result.scores):
             wanted = (controls and name in CONTROL_LINES) or (
                 question_of(name) and question in ("", question_of(name))
             )
             if wanted and name not in result.record.get("skipped", {}):
-                block.setdefault(SAME_METHOD.get(name, name), []).append(criterion.number(result, name))
+                table.setdefault(SAME_METHOD.get(name, name), []).append(criterion.number(result, name))
     return {
-        key: {name: seeds_mean(values) for name, values in block.items()} for key, block in collected.items()
+        key: {name: defined_mean(values) for name, values in table.items()}
+        for key, table in collected.items()
     }
 
 
-def seeds_mean(values: Sequence[float]) -> float:
-    """Mean over seeds of what is defined."""
+def defined_mean(values: Sequence[float]) -> float:
+    """Mean of what is defined."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else math.nan
 
 
-def defined(blocks: dict[str, Numbers]) -> list[Numbers]:
-    """Blocks in which something is defined: where nothing is, nothing can be ranked."""
-    return [block for block in blocks.values() if not all(math.isnan(value) for value in block.values())]
+def data_set_means(tables: Mapping[tuple[str, str], Numbers], name: str) -> list[float]:
+    """One line's mean over the models it fits, per data set."""
+    found: dict[str, list[float]] = {}
+    for (data_set, _), table in tables.items():
+        if name in table:
+            found.setdefault(data_set, []).append(table[name])
+    return [defined_mean(values) for values in found.values()]
 
 
 def cost_of(results: Sequence[Result], explainer: str) -> tuple[float, float, float]:

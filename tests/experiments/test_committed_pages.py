@@ -15,7 +15,7 @@ from experiments.results import read_run
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-QUESTIONS = ("slopes", "shares", "effects")
+QUESTIONS = ("compare_slope", "compare_shapley", "compare_variation")
 
 
 @pytest.fixture(scope="module")

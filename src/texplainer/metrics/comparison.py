@@ -87,16 +87,6 @@ def friedman(ranks: Array) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def inseparable(ranks: Array, critical: float) -> list[tuple[int, int]]:
-    """Groups (first, last) of sorted average ranks that differ by less than `critical`, the largest ones."""
-    found: list[tuple[int, int]] = []
-    for first in range(len(ranks)):
-        last = int(np.searchsorted(ranks, ranks[first] + critical, side="right")) - 1
-        if last > first and (not found or last > found[-1][1]):
-            found.append((first, last))
-    return found
-
-
 def bootstrap_interval(
     scores: Array, fold: Callable[[Array], Any], *, draws: int = 1000, level: float = 0.95, seed: int = 0
 ) -> tuple[float, float]:
