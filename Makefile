@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-fast test-oldest test-newest test-hostile test-clusters lint bench paper docs docs-serve package clean
+.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint bench paper docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-fast      the tests for daily work, under 90 seconds"
 	@echo "make test-oldest    the core tests with exactly the oldest versions that are declared"
 	@echo "make test-newest    the core tests with the newest of everything; NEWEST picks the interpreter"
+	@echo "make test-mlflow    the tests of MLflow runs, which the other environments skip"
 	@echo "make test-hostile   a seeded fuzz of files, arguments, forgeries and kills; writes docs/results/trust.md"
 	@echo "make test-clusters  run the tests that start local Dask, Ray and Spark clusters"
 	@echo "make lint           ruff and pyright"
@@ -60,6 +61,12 @@ test-newest:
 	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
 		-e '.[plot,trees,files]' shap lime polars pytest hypothesis
 	.venv-newest/bin/python -m pytest -q $(CORE)
+
+# MLflow brings 22 packages and holds others back (cachetools, importlib_metadata): an environment of its own
+test-mlflow:
+	$(PYTHON) -m venv .venv-mlflow
+	.venv-mlflow/bin/python -m pip install --quiet --disable-pip-version-check -e '.[mlflow,trees]' pytest httpx
+	.venv-mlflow/bin/python -m pytest -q tests/test_mlflow.py
 
 test-hostile: .venv/dev
 	$(BIN)/python tests/helpers/hostile_fuzz.py --page docs/results/trust.md

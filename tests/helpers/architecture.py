@@ -19,7 +19,7 @@ SOURCE = Path(tx.__file__).parent
 LAYERS = (
     "errors", "types", "support", "tables", "models", "background", "gradients", "explanation", "categories",
     "attributions", "interactions", "diagnostics", "explainer", "reasons", "images", "files", "datasets", "metrics", "explainers", "plots",
-    "report", "execution", "app", "cli", "__main__", "demo",
+    "report", "mlflow", "execution", "app", "cli", "__main__", "demo",
 )  # fmt: skip
 
 MACHINERY = ("gradients", "categories", "attributions", "interactions", "diagnostics", "explainer", "images")
