@@ -172,7 +172,7 @@ def image():
 
 def dependence():
     """An attribution against the feature's value; the second feature, in colours, is found by itself."""
-    return plots.dependence(four_features().shares(), "core_2")
+    return plots.dependence(four_features().with_attribution("shapley"), "core_2")
 
 
 def interactions():

@@ -240,7 +240,7 @@ def test_bad_arguments_name_value_and_expectation(name):
 
 def test_more_bad_arguments():
     for step in (-1, 0, float("nan")):
-        with pytest.raises(InputError, match="is no step"):
+        with pytest.raises(InputError, match="is not a step"):
             tx.TExplainer(smooth, BACKGROUND, step=step)
     with pytest.raises(InputError, match="bounds of feature 2 are empty"):
         tx.TExplainer(smooth, BACKGROUND, bounds=([0, 0, 1, 0], [1, 1, 0, 1]))

@@ -40,19 +40,19 @@ def test_a_reading_is_chosen_in_the_constructor_or_at_the_call():
 
 def test_a_live_explanation_has_shares_of_just_its_rows_and_features(tmp_path):
     explanation = TExplainer(NETWORK, X)(X[:20])
-    shares = explanation.shares()
+    shares = explanation.with_attribution("shapley")
     np.testing.assert_array_equal(shares.values, TExplainer(NETWORK, X, attribution="shapley")(X[:20]).values)
-    some = explanation[5:8][:, ["x2", "x0"]].shares()
+    some = explanation[5:8][:, ["x2", "x0"]].with_attribution("shapley")
     np.testing.assert_allclose(some.values, shares.values[5:8][:, [2, 0]], atol=1e-12)
-    one = explanation[3].shares()
+    one = explanation[3].with_attribution("shapley")
     assert one.values.shape == (4,) and one.base_values + one.values.sum() == pytest.approx(
         float(one.predictions)
     )
-    assert shares.shares() is shares
+    assert shares.with_attribution("shapley") is shares
     explanation.save(tmp_path / "kept.npz")
     for dead in (Explanation.load(tmp_path / "kept.npz"), pickle.loads(pickle.dumps(explanation))):
         with pytest.raises(InputError, match=r"attribution=\('slope', 'shapley'\)"):
-            dead.shares()
+            dead.with_attribution("shapley")
 
 
 def test_readings_without_slopes_have_no_local_model():

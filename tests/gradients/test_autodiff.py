@@ -123,7 +123,7 @@ def test_derivatives_that_are_not_the_models_are_refused(broken, why):
 
 
 def test_other_models_are_refused_with_the_reason():
-    with pytest.raises(Unsupported, match="no torch, JAX or Keras model"):
+    with pytest.raises(Unsupported, match="not a torch, JAX or Keras model"):
         autodiff.build(predictor_of(lambda rows: rows[:, 0]), X, Settings())
 
 

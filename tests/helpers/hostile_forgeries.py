@@ -93,7 +93,7 @@ HEADER_FORGERIES: dict[str, Forge] = {
     "another attribution": lambda h, a: h.update(attribution="shapley"),
     "another engine": lambda h, a: h.update(engine="tree"),
     "base values moved": lambda h, a: h.update(base_values=[b + 0.01 for b in h["base_values"]]),
-    "another unit": lambda h, a: h["units"].__setitem__(0, "this level"),
+    "another unit": lambda h, a: h["units"].__setitem__(0, "this category"),
     "a setting changed": lambda h, a: h["settings"].update(width=0.123),
     "a setting added": lambda h, a: h["settings"].update(approved=True),
     "a setting left out": lambda h, a: h["settings"].pop("why") and None,

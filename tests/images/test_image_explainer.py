@@ -219,7 +219,7 @@ def test_saved_and_loaded(tmp_path):
 
 def test_its_siblings_and_its_report(tmp_path):
     found = tx.ImageExplainer(subjects.network(), segments=GRID)(IMAGES[:3])
-    shares = found[1:].shares()
+    shares = found[1:].with_attribution("shapley")
     np.testing.assert_allclose(shares.values.sum(axis=1), shares.predictions - shares.base_values, atol=1e-4)
     assert found.report(tmp_path / "images.html").stat().st_size > 1000
 

@@ -96,7 +96,7 @@ def test_axes_say_what_the_values_mean():
     ax = plots.bar(categorical()[0])
     lines = ax.get_xlabel().split("\n")
     assert lines[0].startswith("slope of output per SD")
-    assert any(line.startswith("◆: output with this level") for line in lines)
+    assert any(line.startswith("◆: output with this category") for line in lines)
     assert {label.split(" = ")[0] for label in labels(ax)} == {"size", "◆ colour"}
     assert "◆" not in plots.bar(categorical(attribution="shapley")[0]).get_xlabel()
 

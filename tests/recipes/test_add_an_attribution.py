@@ -49,9 +49,9 @@ def row(add_file, monkeypatch):
         signed=True,
         adds_up=False,
         axis="ten times the change of {what}",
-        level_axis="ten times {what} with this level",
+        level_axis="ten times {what} with this category",
         feature_unit="ten units more",
-        level_unit="this level, tenfold",
+        level_unit="this category, tenfold",
         category=lambda swap: 10 * swaps.against_average(swap),
         beside="slope",
     )
@@ -68,7 +68,7 @@ def test_the_explainer_computes_it_with_its_categories(explanation):
     assert explanation[:, "size"].values.ravel() == pytest.approx(20.0)
     red = TABLE["colour"][:6] == "red"
     assert explanation[:, "colour"].values.ravel() == pytest.approx(np.where(red, 20 / 3, -10 / 3))
-    assert tuple(explanation.units) == ("ten units more", "this level, tenfold")
+    assert tuple(explanation.units) == ("ten units more", "this category, tenfold")
     assert "tenfold" in str(explanation)
 
 

@@ -59,7 +59,9 @@ def test_rows_keep_their_labels(labels, tmp_path):
     explanation = tx.TExplainer(colour_or_not, table)(table.head(4).set_axis(labels, axis=0))
     assert explanation.index.tolist() == list(labels)
     assert explanation[1:3].to_frame().index.unique().tolist() == list(labels[1:3])
-    assert explanation.shares().to_frame().index.tolist() == [label for label in labels for _ in range(3)]
+    assert explanation.with_attribution("shapley").to_frame().index.tolist() == [
+        label for label in labels for _ in range(3)
+    ]
     for suffix in FORMATS:
         explanation.save(tmp_path / f"result{suffix}")
         back = tx.Explanation.load(tmp_path / f"result{suffix}")

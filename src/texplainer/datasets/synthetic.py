@@ -29,7 +29,7 @@ ROOTS = (
 def four_features(*, rows_per_class: int = 500, seed: int = 1234) -> Table:
     """Draw the paper's 4-FT: a thin tilted Gaussian, a round one beside it, and two noise features.
 
-    The paper prints Sigma_0 = [[1, 1], [-1, 1]], which is no covariance; read as the rotation D in
+    The paper prints Sigma_0 = [[1, 1], [-1, 1]], which is not a covariance. Read as the rotation D in
     D diag(4, 0.1) D^T it gives the thin cloud of the authors' data.
     """
     random = np.random.default_rng(seed)

@@ -35,7 +35,7 @@ class Explanation:
     predictions : f(x) on the explained scale
     data : the user's own values
     gradient : the slopes of the local model; NaN where the attribution has none
-    units : per feature what its value is the output of: "per SD", "this level", ...
+    units : the unit of each feature's value: "per SD", "this category", "contribution", ...
     diagnostics : per row: the error bound of every value, relative change, residuals, evaluations, stability, reason
     categories : per categorical feature, the effect of every level
     others : further attributions of the same rows, by name; `with_attribution` gives them
@@ -253,10 +253,6 @@ class Explanation:
             other, arrays={**other.arrays, **shared}, categories=self.categories, others={}, live=None
         )
         return replace(self, others={**self.others, other.attribution: other})
-
-    def shares(self) -> Explanation:
-        """The sibling that adds up, base value + values = f(x), of just these rows (while live)."""
-        return self.with_attribution("shapley")
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the explainer."""

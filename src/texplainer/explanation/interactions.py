@@ -1,7 +1,7 @@
 """The frozen result of second order: how one feature's slope changes with another feature.
 
 `values[r, i, j]` is the change, for one SD more of feature j, of what one SD more of feature i does
-to the output; on the diagonal, a feature's own curvature. Of a category it is what this level does compared
+to the output; on the diagonal, a feature's own curvature. Of a category it is its effect compared
 with the average one.
 """
 
@@ -60,7 +60,7 @@ class Interactions:
     @property
     def question(self) -> str:
         """What the numbers answer."""
-        return "How much does what one feature does here hang on another?"
+        return "How strongly do two features interact here?"
 
     def __len__(self) -> int:
         return len(self.arrays["values"])

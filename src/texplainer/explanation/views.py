@@ -71,7 +71,7 @@ def to_shap(explanation: Explanation) -> Any:
     """The shares as a `shap.Explanation`."""
     import shap
 
-    parts = explanation.shares()
+    parts = explanation.with_attribution("shapley")
     base = np.broadcast_to(parts.arrays["base_values"], parts.arrays["predictions"].shape)
     base = base[tuple(0 if axis in parts.dropped else slice(None) for axis in "ro")]
     return shap.Explanation(
@@ -171,7 +171,7 @@ def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:
     try:
         dx = np.asarray(dx, dtype=float)
     except (TypeError, ValueError):
-        raise InputError(f"dx={dx!r} is no displacement; expected numbers, one a feature.") from None
+        raise InputError(f"dx={dx!r} is not a displacement; expected numbers, one per feature.") from None
     if dx.shape[-1:] != gradient.shape[1:2]:
         raise InputError(f"dx has shape {dx.shape}; expected {gradient.shape[1]} features on its last axis.")
     dx = np.broadcast_to(dx, gradient.shape[:2])

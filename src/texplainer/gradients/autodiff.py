@@ -34,7 +34,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     if library == "callable" and uses_jax(predictor.model):
         library = "jax"
     if library not in RAW_MAPS:
-        raise Unsupported(f"a {type(predictor.model).__name__} is no torch, JAX or Keras model.")
+        raise Unsupported(f"a {type(predictor.model).__name__} is not a torch, JAX or Keras model.")
     if predictor.schema.encoded:
         raise Unsupported("categorical columns reach the model as something else than numbers.")
     model, ending = predictor.model, predictor.ending

@@ -160,7 +160,7 @@ def _average(
     z = points(count, rows.shape[1])
     low, high = (limit.astype(kind) for limit in limits(rows[:, None, :], settings.bounds))
     start, moves = rows[:, None, :].astype(kind), (move * z).astype(kind)
-    # a row's points side by side: at the same places of a block in any company (`maps.BLOCK`)
+    # a row's points side by side: at the same places of a block, whatever the other rows (`maps.BLOCK`)
     at = np.concatenate([start + moves, start - moves], axis=1)  # (rows, points, features)
     np.clip(at, low, high, out=at)
     found = engine.gradient(at.reshape(-1, rows.shape[1]))
@@ -181,7 +181,7 @@ def _average(
 
 
 def _total(pairs: Array) -> Array:
-    """The sum over the pairs (pairs, ...), one by one: the same bits for any number of rows, one too."""
+    """The sum over the pairs (pairs, ...), one by one: bit-identical for any number of rows."""
     out = pairs[0].copy()
     for one in pairs[1:]:
         out += one

@@ -82,7 +82,7 @@ def stacked(explanation: Explanation) -> tuple[Explanation, str]:
     """
     if table.adds_up(explanation.attribution):
         return explanation, ""
-    return explanation.shares(), "Shapley values of this row" if len(
+    return explanation.with_attribution("shapley"), "Shapley values of this row" if len(
         explanation
     ) == 1 else "Shapley values of these rows"
 

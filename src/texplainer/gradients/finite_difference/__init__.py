@@ -34,7 +34,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         gradient, why = searches[step](predictor, background, settings)
         return Engine("finite-difference", why, gradient, exact=False)
     if not isinstance(step, Real) or not 0 < float(step) < np.inf:
-        raise InputError(f"step={step!r} is no step; expected 'auto', 'paper' or a positive number.")
+        raise InputError(f"step={step!r} is not a step; expected 'auto', 'paper' or a positive number.")
     gradient = partial(fixed, predictor, settings, float(step))
     return Engine(
         "finite-difference", f"centred differences at the fixed step h = {step}", gradient, exact=False

@@ -232,7 +232,7 @@ class _Fit:
         up, down = self._inside(rows[:, None] + reach), self._inside(rows[:, None] - reach)
         self.delta = np.nan_to_num((up - down) / 2)
         self.shift = np.nan_to_num(((up + down) / 2 - rows[:, None]).mean(axis=1))  # of the clipped pairs
-        # block by block, here and below: the same bits for any number of rows
+        # block by block, here and below: bit-identical for any number of rows
         self._squared = np.zeros(rows.shape)
         for b in range(design.blocks):
             self._squared += self.delta[:, b] ** 2
@@ -292,7 +292,7 @@ class _Fit:
         ahead, behind = np.moveaxis(found.reshape(len(rows), 2, len(moves), found.shape[1]), 1, 0)
         everything = slice(chunks[0][1].start, chunks[-1][1].stop)
         self.odd[:, everything], self.even[:, everything] = (ahead - behind) / 2, (ahead + behind) / 2
-        for block, part, signs in chunks:  # matrix by matrix: the same bits for any number of rows
+        for block, part, signs in chunks:  # matrix by matrix: bit-identical for any number of rows
             self.contrasts[:, block] += signs.T @ self.odd[:, part]
 
     def _unexplained(self) -> tuple[Array, Array]:

@@ -1,12 +1,12 @@
 """Tree ensembles: the exact gradient of the kernel-smoothed model.
 
-A tree ensemble is constant on boxes; its gradient is 0 almost everywhere and says nothing. Averaged
+A tree ensemble is constant on boxes; its gradient is 0 almost everywhere. Averaged
 over a neighbourhood of half-width s_j in each feature (triangular weights) it becomes smooth, and its
 value and gradient have a closed form that costs a few predictions, whatever the number of features
 (`compiled`). Centred differences are the special case of a box-shaped neighbourhood along one axis.
 
 `build` reads the model (`readers`) and compares the arrays with the model's own predictions. A tree ensemble
-that cannot be read is explained as a black box, with a warning that says so (without one where categories are
+that cannot be read is explained as a black box, with a warning (without one where categories are
 the reason).
 """
 
@@ -30,7 +30,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     """Read the trees and check them against the model."""
     final = last_step(predictor.model)
     if find(final) is None:
-        raise Unsupported("the model is no tree ensemble.")
+        raise Unsupported("the model is not a tree ensemble.")
     if not settings.bandwidth > 0:
         raise Unsupported("smoothing=0 asks for the point gradient, which is 0 almost everywhere for trees.")
     try:

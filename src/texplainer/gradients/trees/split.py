@@ -7,7 +7,7 @@ column. Each function returns ``(left, right, slope)``, slope being s times the 
 
 Masses are kept as tails, never as ``1 - F``: a child that is reached with probability 1e-20 keeps all
 its digits. And a probability of 0 goes with exactly 1 and slope 0 on the other side: who skips such a
-child gets the same bits. All choices are conditional expressions without calls, which LLVM turns into
+child gets bit-identical values. All choices are conditional expressions without calls, which LLVM turns into
 selects: loops over rows that inline these functions become vector code.
 """
 

@@ -84,7 +84,7 @@ def _first_guess(model: Any, outputs: int) -> np.ndarray:
     if type(init).__name__ == "DummyRegressor":
         return np.asarray(init.constant_, dtype=np.float64).reshape(-1)
     if type(init).__name__ != "DummyClassifier":
-        raise Unsupported(f"its first guess is a {type(init).__name__}, which is no constant.")
+        raise Unsupported(f"its first guess is a {type(init).__name__}, which is not a constant.")
     tiny = np.finfo(np.float32).eps
     prior = np.clip(init.class_prior_, tiny, 1 - tiny)
     if outputs > 1:

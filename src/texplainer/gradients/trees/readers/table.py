@@ -33,7 +33,7 @@ def load(model: Any) -> TreeEnsemble:
     """Read a fitted tree ensemble, or raise `Unsupported` with the reason."""
     entry = find(model)
     if entry is None:
-        raise Unsupported(f"a {type(model).__name__} is no tree ensemble that can be read.")
+        raise Unsupported(f"a {type(model).__name__} is not a supported tree ensemble.")
     module, function = entry
     try:
         return getattr(import_module(f"texplainer.gradients.trees.readers.{module}"), function)(model)
