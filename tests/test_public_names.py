@@ -34,7 +34,7 @@ PLOTS = {
 }  # fmt: skip
 EXPLAINERS = {
     "constant", "deeplift", "from_function", "gradient", "input_x_gradient", "integrated_gradients", "lime",
-    "lrp", "random", "saliency", "shap", "suite", "zero",
+    "lrp", "random", "saliency", "shap", "suite", "two_point", "zero",
 }  # fmt: skip
 METRICS = {"DEFAULT", "METRICS", "Evaluation", "Metric", "evaluate"}
 EXPLAINER = {

@@ -70,10 +70,10 @@ class TExplainer:
         How differences find their step h: "auto" (with an error bound), "paper" (Algorithm 1), a number.
     smoothing
         Bandwidth of "slope": the standard deviation of the kernel that slopes are averaged over, in units of
-        each feature's SD. Points are kept inside `bounds`. 0 is the derivative at the point. Discrete
+        each feature's SD; None for 0.25. Points are kept inside `bounds`. 0 is the derivative at the point. Discrete
         columns (0/1, counts: values further apart than the bandwidth) are not averaged over: their slope
         is the difference of f between the neighbouring values of the background, per unit. "gradient" is
-        averaged only where this is not the default.
+        averaged only where a bandwidth is given.
     attribution
         The question: "slope" (the default: what would a small change do?), "shapley" (why this prediction?
         The values and the base value sum to it), "shapley_path" (the same for trees, with their own covers in
@@ -107,7 +107,7 @@ class TExplainer:
         scale: str = "auto",
         engine: str = "auto",
         step: Any = "auto",
-        smoothing: float = gradients.BANDWIDTH,
+        smoothing: float | None = None,
         attribution: str | Sequence[str] = "auto",
         categorical: Sequence[Any] | Mapping[str, Any] | None = None,
         bounds: Any = "background",
@@ -137,7 +137,7 @@ class TExplainer:
         if request is not None and schema.levels:
             self.predictor, self.refit = refit(self.predictor, schema, request, output=output, scale=scale)
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
-        bandwidth = checked_smoothing(smoothing)
+        bandwidth = checked_smoothing(gradients.BANDWIDTH if smoothing is None else smoothing)
         continuous = detect.declared_numeric(categorical, schema.names)
         self.background = backgrounds.summarise(
             rows, self.predictor, schema.narrow(limits), bandwidth, continuous
@@ -325,7 +325,7 @@ class TExplainer:
 
     def _parts_of(self, name: str) -> tuple[gradients.Engine, level_effects.Categories]:
         """The engine and the categories a reading needs: slopes of a neighbourhood, or of the point."""
-        around = ATTRIBUTIONS[name].neighbourhood
+        around = ATTRIBUTIONS[name].neighbourhood or self.arguments["smoothing"] is not None
         if around not in self._parts:
             self._parts[around] = self._build(settings=replace(self._settings, average=around))
         return self._parts[around]

@@ -134,3 +134,17 @@ def test_a_function_costs_few_evaluations():
     before = sum(seen)
     explainer(X[:10])
     assert (sum(seen) - before) / 10 <= 4 * 28 + 64 + 60
+
+
+def test_a_bandwidth_that_is_given_averages_the_gradient_too():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+
+    def kinked(rows):
+        return np.abs(rows[:, 0]) + rows[:, 1]
+
+    row, options = np.array([[0.1, 0.0]]), {"attribution": "gradient"}
+    assert tx.TExplainer(kinked, X, **options)(row).values[0, 0] == pytest.approx(1.0)
+    explainer = tx.TExplainer(kinked, X, smoothing=0.25, **options)
+    sd = explainer.background.sigma[0]
+    averaged = explainer(row).values[0, 0]
+    assert averaged == pytest.approx(tx.TExplainer(kinked, X)(row).values[0, 0] / sd) and averaged < 0.6

@@ -65,3 +65,48 @@ def test_columns_keep_their_values_when_renumbered():
     discrete = DiscreteColumns({1: np.array([0.0, 1.0])}, (2,)).renumbered([0, 4, 7])
     assert discrete.columns == [4] and discrete.integers == (7,)
     np.testing.assert_array_equal(discrete.mask(6), [False, False, False, False, True, False])
+
+
+def populations(count=50_000):
+    """Columns of the kinds that tables hold, discrete ones and others, whose step is not the bandwidth."""
+    rng = np.random.default_rng(1)
+
+    def coded(column, share):
+        return np.where(rng.random(count) < share, -999.0, column)
+
+    digits, flag = rng.integers(0, 10, count) * 1.0, (rng.random(count) < 0.4) * 1.0
+    age = np.round(rng.normal(50, 15, count))
+    return {
+        "0/1": (rng.random(count) < 0.1) * 1.0,
+        "digits": digits,
+        "skewed count": rng.geometric(0.4, count) - 1.0,
+        "likert": rng.integers(1, 6, count) * 1.0,
+        "rounded halves": np.round(2 * rng.normal(size=count)) / 2,
+        "heavy-tailed count": np.round(rng.standard_t(2, count)),
+        **{f"digits, {share} coded": coded(digits, share) for share in (0.01, 0.025, 0.2)},
+        **{f"0/1, {share} coded": coded(flag, share) for share in (0.025, 0.1)},
+    }, {
+        "age": age,
+        "age, coded": coded(age, 0.025),
+        "normal, coded": coded(rng.normal(50, 10, count), 0.025),
+        "heavy-tailed": rng.standard_cauchy(count),
+        "rounded": np.round(rng.normal(size=count), 1),
+        "skewed": np.round(np.exp(rng.normal(2, 1.2, count))),
+    }
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_another_sample_of_200_rows_does_not_flip_the_decision(kind):
+    for name, column in populations()[kind].items():
+        for seed in range(30):
+            rows = np.random.default_rng(seed).choice(column, 200)[:, None]
+            found = find_discrete(rows, robust_sd(rows), 0.25, [0])
+            assert (found.columns == [0]) == (kind == 0), (name, seed)
+
+
+def test_a_code_is_not_the_neighbour_of_a_count():
+    rows = np.array([[-999.0], [0.0], [1.0], [0.0], [1.0], [1.0], [0.0], [-999.0]])
+    found = find_discrete(rows, robust_sd(rows), 0.25, [0])
+    np.testing.assert_array_equal(found.values[0], [0, 1])
+    low, high = found.neighbours(rows[:2], 0)
+    np.testing.assert_array_equal([low, high], [[-999, 0], [0, 1]])

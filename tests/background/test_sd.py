@@ -45,3 +45,11 @@ def test_a_column_that_never_varies_has_no_local_value_and_moves_nothing():
     assert values[:, 0] == pytest.approx(1.5 * explainer.background.sigma[0], rel=1e-6)
     assert explainer(rows, attribution="gradient")[:, 2].values.ravel() == pytest.approx(rows[:, 0] + 5)
     assert np.abs(explainer(rows, attribution="shapley").values[:, 2]).min() > 0.1  # the rows do differ there
+
+
+def test_the_sd_does_not_depend_on_the_share_of_a_code():
+    rng = np.random.default_rng(0)
+    column = rng.normal(50, 10, size=400)
+    for share in (0.01, 0.03, 0.2):
+        coded = np.where(rng.random(400) < share, -999.0, column)
+        assert robust_sd(coded[:, None])[0] == pytest.approx(10, rel=0.15)

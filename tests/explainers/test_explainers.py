@@ -289,3 +289,25 @@ def test_margins_of_several_classes_are_one_against_the_rest():
     p = model.predict_proba(X[:5])
     ours = explainers.torch_network(model, "log-odds")(torch.tensor(X[:5])).detach().numpy()
     assert ours == pytest.approx(np.log(p / (1 - p)), abs=1e-9)
+
+
+def test_two_point_differences_are_per_sd_and_cost_2n():
+    X = np.random.default_rng(0).normal(size=(200, 3)) * [1.0, 10.0, 0.1]
+    seen = []
+
+    def f(rows):
+        seen.append(len(rows))
+        return rows[:, 0] ** 3 + 2 * rows[:, 1]
+
+    explainer = explainers.two_point(f, X)
+    before = sum(seen)
+    found = explainer(X[:5])
+    sd = explainer.background.unit
+    h = 0.25 * sd[0]
+    cubed = ((X[:5, 0] + h) ** 3 - (X[:5, 0] - h) ** 3) / 0.5
+    np.testing.assert_allclose(
+        found.values, np.stack([cubed, 0 * cubed + 2 * sd[1], 0 * cubed], 1), atol=1e-9
+    )
+    assert sum(seen) - before == 5 * (2 * 3 + 1) and np.all(found.diagnostics.evaluations == 6)
+    with pytest.raises(InputError, match="step=0"):
+        explainers.two_point(f, X, step=0)

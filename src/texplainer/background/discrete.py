@@ -9,7 +9,8 @@ A slope averaged over a quarter SD means nothing for a 0/1 column: no value lies
 
 The lattice's step is the greatest common divisor of the differences, not the smallest gap seen: it does not
 depend on how many rows the background has, nor on its tails, so that another sample of some hundred rows
-decides alike, unless the step lies within a few percent of the bandwidth. There both definitions nearly agree.
+decides alike, unless the step lies within a fifth of the bandwidth (`categorical=` decides there). Codes such
+as -999, far from all other values, are neither counted nor neighbours of a count.
 
 Columns of whole numbers that are wide enough to be averaged over are kept too: no model can be asked about
 half a year, so that tree thresholds belong in the middle between two integers.
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from texplainer.background.sd import without_codes
 from texplainer.types import Array
 
 TOLERANCE = 1e-5  # of a column's range: scaled integers have lost some digits
@@ -81,7 +83,7 @@ def find_discrete(rows: Array, sd: Array, bandwidth: float, columns: Collection[
     values: dict[int, Array] = {}
     integers = []
     for j in columns:
-        known = rows[np.isfinite(rows[:, j]), j]
+        known = without_codes(rows[np.isfinite(rows[:, j]), j])
         observed, counts = _distinct(known)
         if len(observed) < 2:
             continue

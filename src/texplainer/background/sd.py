@@ -9,26 +9,45 @@ from texplainer.types import Array
 TAIL = 0.025  # winsorised at each end, so that outliers do not set the scale
 NORMAL = 0.9555  # the standard deviation of a standard normal distribution winsorised in this way
 ROUNDING = 1e-9  # of the largest value: a column that varies less is constant
+APART = (
+    5  # ranges of the other values: a value further away than that stands for something else, as -999 does
+)
 DIGITS = 9  # of a column's range: values that agree to so many are one value
 
 
 def robust_sd(background: Array) -> Array:
     """Compute each feature's winsorised standard deviation; if that is 0 the plain one, otherwise 1.
 
-        2.5% are winsorised on each side, and the result is consistent for the normal distribution. It varies
-        little
-    between samples, even for columns with few distinct values, unlike the interquartile range. A column of two
-    values is not winsorised: it does not have outliers, and its rarer value may lie entirely in the tail.
+    2.5% are winsorised on each side, and the result is consistent for the normal distribution. It varies
+    little between samples, even for columns with few distinct values, unlike the interquartile range. A column
+    of two values is not winsorised: it does not have outliers, and its rarer value may lie entirely in the
+    tail. Codes such as -999, far from all other values, do not count: otherwise the SD would depend on
+    whether a sample holds 2% or 3% of them.
     """
     out = np.ones(background.shape[1])
     for j, column in enumerate(background.T):
-        known = column[np.isfinite(column)]
+        known = without_codes(column[np.isfinite(column)])
         if not len(known):
             continue
         floor = ROUNDING * np.abs(known).max()
         candidates = (known.std(),) if _two_values(known) else (_drawn_in(known), known.std())
         out[j] = next((float(s) for s in candidates if s > floor), 1.0)
     return out
+
+
+def without_codes(known: Array) -> Array:
+    """The values of a column without extreme ones far from all others, such as -999 among counts."""
+    while len(known):
+        observed = np.unique(known)
+        if len(observed) < 3:
+            return known
+        low = observed[1] - observed[0] > observed[-1] - observed[-2]  # the side that may be a code
+        rest = observed[1:] if low else observed[:-1]
+        gap, width = (rest[0] - observed[0] if low else observed[-1] - rest[-1]), rest[-1] - rest[0]
+        if gap <= APART * width or width <= 10.0**-DIGITS * gap:  # of two values neither is a code
+            return known
+        known = known[known > observed[0]] if low else known[known < observed[-1]]
+    return known
 
 
 def _drawn_in(known: Array) -> float:

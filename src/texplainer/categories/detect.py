@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.background.sd import robust_sd
 from texplainer.categories.swaps import Feature
 from texplainer.errors import BackgroundWarning, InputError
 from texplainer.models.libraries import absent_value, encoded_columns
@@ -169,9 +170,11 @@ def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tupl
     for j, levels in sorted(schema.levels.items()):
         codes, counts = np.unique(background[:, j], return_counts=True)  # one NaN, last
         held = tuple(None if np.isnan(c) else levels[int(c)] for c in codes)
-        positions = None
+        positions, sd = None, np.nan
         if j in schema.ordinal:
             numbers = all(isinstance(level, (int, float)) for level in levels)
             positions = np.array(levels if numbers else range(len(levels)), dtype=float)
-        found.append(Feature(names[j], j, held, codes, counts / counts.sum(), positions))
+            cells = background[np.isfinite(background[:, j]), j].astype(int)
+            sd = float(robust_sd(positions[cells][:, None])[0])
+        found.append(Feature(names[j], j, held, codes, counts / counts.sum(), positions, sd))
     return tuple(found)

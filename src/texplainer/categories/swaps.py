@@ -29,7 +29,8 @@ class Feature:
     """One categorical feature: its column of codes and its categories in the background.
 
     `codes` and `frequencies` are (categories,); a missing category has the code NaN and the name None;
-    `positions` are those of every category of the schema, None for unordered categories.
+    `positions` are those of every category of the schema, None for unordered categories; `sd` is their robust
+    SD over the background.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Feature:
     codes: Array
     frequencies: Array
     positions: Array | None
+    sd: float = np.nan
 
     def own_level(self, rows: Array) -> np.ndarray:
         """Mark each row's own category, (rows, categories)."""
@@ -56,14 +58,14 @@ class Feature:
 class Swap:
     """The swap effects of one feature: delta (rows, categories, outputs), weights and own (rows, categories).
 
-    `slope` (rows, outputs) and `SD` (rows, 1) are NaN for unordered categories.
+    `slope` (rows, outputs) and `sd` are NaN for unordered categories.
     """
 
     delta: Array
     weights: Array
     own: np.ndarray
     slope: Array
-    sd: Array
+    sd: float
 
 
 def against_average(swap: Swap) -> Array:
@@ -134,12 +136,7 @@ def swap_effects(
 def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap:
     """Collect the swap effects of one feature, with its weights and ordered slope."""
     positions, own = feature.places(feature.codes), feature.places(rows[:, feature.column])
-    known = weights * np.isfinite(positions)
-    total = np.maximum(known.sum(axis=1, keepdims=True), 1e-300)
-    places = np.nan_to_num(positions)
-    mean = (known * places).sum(axis=1, keepdims=True) / total
-    sd = np.sqrt((known * (places - mean) ** 2).sum(axis=1, keepdims=True) / total)
-    return Swap(delta, weights, feature.own_level(rows), level_slopes(delta, positions, own), sd)
+    return Swap(delta, weights, feature.own_level(rows), level_slopes(delta, positions, own), feature.sd)
 
 
 def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:

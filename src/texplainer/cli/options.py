@@ -84,9 +84,7 @@ _EXPLAINER = (
         help="How the gradient is computed.",
     ),
     click.option("--step", type=Number("auto", "paper"), default="auto", help="Displacement h."),
-    click.option(
-        "--smoothing", type=float, default=0.25, show_default=True, help="Bandwidth of slopes, in SDs."
-    ),
+    click.option("--smoothing", type=float, help="Bandwidth of slopes, in SDs; 0.25 if not given."),
     click.option(
         "--attribution",
         type=Readings(["auto", *ATTRIBUTIONS]),

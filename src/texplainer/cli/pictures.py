@@ -23,7 +23,6 @@ def explain_pictures(model: str, data: Sequence[str], out: str | None, arguments
     """Explain image files into a folder: explanation.npz and a PNG file for every image."""
     from texplainer.files import models
     from texplainer.files.picture_files import load_pictures, picture_paths, shape_of
-    from texplainer.gradients.engine import BANDWIDTH
     from texplainer.images.image_explainer import ImageExplainer
 
     if out is None:
@@ -34,7 +33,7 @@ def explain_pictures(model: str, data: Sequence[str], out: str | None, arguments
     paths = picture_paths(data)
     consent = models.Consent(arguments["trust"], arguments["allow_pickle"], arguments["module"])
     loaded = models.load_model(model, consent)
-    auto = {"scale": "auto", "engine": "auto", "smoothing": BANDWIDTH, "attribution": "auto"}
+    auto = {"scale": "auto", "engine": "auto", "smoothing": None, "attribution": "auto"}
     chosen = {name: arguments[name] for name, alone in auto.items() if arguments[name] != alone}
     chosen |= {name: arguments[name] for name in ("output", "batch_rows") if arguments[name] is not None}
     shape = shape_of(loaded)

@@ -1,4 +1,4 @@
-"""Other explainers behind the same callable as TExplainer: SHAP, LIME, Captum's methods, and controls.
+"""Other explainers behind the same callable as TExplainer: SHAP, LIME, Captum's, two-point differences, controls.
 
 `explainers.shap(model, background)` and its siblings build one; `suite` builds several by name and keeps the
 reason of each that does not fit the model. To add one: a function (model, background, **choice) ->
@@ -22,6 +22,7 @@ from texplainer.explainers.images import IMAGE_EXPLAINERS, OtherImageExplainer, 
 from texplainer.explainers.lime import lime
 from texplainer.explainers.shap import shap
 from texplainer.explainers.torch_mlp import torch_network
+from texplainer.explainers.two_point import two_point
 
 integrated_gradients = partial(captum, method="integrated_gradients")
 input_x_gradient = partial(captum, method="input_x_gradient")
@@ -70,6 +71,7 @@ EXPLAINERS: dict[str, Callable[..., OtherExplainer]] = {
     "saliency": saliency,
     "smoothgrad": smoothgrad,
     "smoothgrad_default": partial(smoothgrad, noise=1.0, samples=5, seed=None),
+    "two_point": two_point,
     "constant": constant,
     "zero": zero,
     "random": random,
@@ -133,5 +135,6 @@ __all__ = [
     "smoothgrad",
     "suite",
     "torch_network",
+    "two_point",
     "zero",
 ]

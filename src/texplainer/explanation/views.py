@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def importance(explanation: Explanation) -> dict[str, np.ndarray]:
     """Per feature the mean |value| and its bound, the standard deviation and the share of positive rows.
 
-    The largest first; over the rows that have values, NaN if there are none.
+    The largest first, each with its unit: slopes and effects of categories differ. Over the rows that have
+    values, NaN if there are none.
     """
     values = explanation.arrays["values"]
     known = np.isfinite(values).all(axis=(1, 2))
@@ -33,6 +34,7 @@ def importance(explanation: Explanation) -> dict[str, np.ndarray]:
         "bound": error.mean(axis=0)[order],
         "std": values.std(axis=0)[order],
         "positive_share": np.where(np.isnan(size), np.nan, (values > 0).mean(axis=0))[order],
+        **({"unit": np.array(explanation.units, dtype=object)[order]} if explanation.units else {}),
     }
 
 

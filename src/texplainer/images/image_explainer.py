@@ -19,7 +19,6 @@ from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.parts import Live
-from texplainer.gradients.engine import BANDWIDTH
 from texplainer.images.baselines import baselines_of
 from texplainer.images.joining import joined_images
 from texplainer.images.masking import Masked, SegmentedImage, masked
@@ -189,7 +188,7 @@ class ImageExplainer:
                 output=output,
                 scale=scale,
                 attribution=name,
-                smoothing=self.smoothing if ATTRIBUTIONS[name].neighbourhood else BANDWIDTH,
+                smoothing=self.smoothing if ATTRIBUTIONS[name].neighbourhood else None,
                 bounds=(0.0, 1.0),
                 categorical=(),
                 feature_names=scene.segments.names,
