@@ -210,13 +210,18 @@ class TExplainer:
         base = self.background.base
         return float(base[0]) if len(base) == 1 else base.copy()
 
-    def interactions(self, X: Any, *, progress: bool | None = None) -> Interactions:
+    def interactions(
+        self, X: Any, *, attribution: str = DEFAULT, progress: bool | None = None
+    ) -> Interactions:
         """Second-order Taylor terms, sigma_i sigma_j d2f/dx_i dx_j, averaged over the neighbourhood.
 
         How one feature's slope changes with another feature, for every row and pair, with error bounds. The
         diagonal is a feature's own curvature. For a category: the effect of this category, compared with the
         average one, on the other feature's value. For a discrete column: the difference of the other feature's
         slope between the neighbouring values, per unit, times the SDs.
+
+        With attribution="shapley" or "shapley_path": the exact Shapley interaction values of a tree ensemble,
+        as shap's `shap_interaction_values` has them. Rows of the symmetric matrix sum to the Shapley values.
 
         Examples
         --------
@@ -231,7 +236,9 @@ class TExplainer:
         refused = refused_rows(self.predictor, self.schema.names, rows)
         _warn_of(refused, len(rows), 3)
         engine, categories = self._parts_of(DEFAULT)
-        found = second_order(self.predictor, self.background, engine, categories, rows, [*refused], progress)
+        found = second_order(
+            self.predictor, self.background, engine, categories, rows, [*refused], progress, attribution
+        )
         return replace(
             found, feature_names=self.schema.names, arrays={**found.arrays, "data": self.schema.shown(rows)}
         )

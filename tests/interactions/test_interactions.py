@@ -310,3 +310,38 @@ def test_the_second_order_is_kept_in_a_file(tmp_path):
     np.testing.assert_array_equal(
         again.surrogate(np.ones(N), order=2), explanation.surrogate(np.ones(N), order=2)
     )
+
+
+def test_shapley_interactions_of_trees_sum_to_the_shapley_values_of_raw_columns() -> None:
+    from sklearn.compose import ColumnTransformer
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.preprocessing import OneHotEncoder
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=200), "b": rng.normal(size=200), "c": rng.choice(list("xyz"), 200)}
+    )
+    codes = OneHotEncoder(sparse_output=False)
+    model = make_pipeline(
+        ColumnTransformer([("codes", codes, ["c"])], remainder="passthrough"),
+        HistGradientBoostingClassifier(max_iter=20),
+    ).fit(frame, frame.a * (frame.c == "x") + frame.b > 0)
+    explainer = tx.TExplainer(model, frame[:60])
+    for attribution in ("shapley", "shapley_path"):
+        found = explainer.interactions(frame[60:70], attribution=attribution)
+        shapley = explainer(frame[60:70], attribution=attribution)
+        np.testing.assert_allclose(found.values.sum(axis=2), shapley.values, atol=1e-12)
+        np.testing.assert_array_equal(found.values, found.values.swapaxes(1, 2))
+        assert found.strongest(1)[0][:2] == ("a", "c")
+        assert f"exact interaction values of {attribution}" in repr(found)
+        with pytest.raises(InputError, match="not second derivatives"):
+            explainer(frame[60:70]).with_interactions(found)
+
+
+def test_shapley_interactions_need_trees() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    explainer = tx.TExplainer(lambda rows: rows[:, 0] * rows[:, 1], X)
+    with pytest.raises(InputError, match="for sums of trees only: the model is not a tree ensemble"):
+        explainer.interactions(X[:2], attribution="shapley")
+    with pytest.raises(InputError, match="'variation' has no interactions; expected 'slope', 'shapley'"):
+        explainer.interactions(X[:2], attribution="variation")

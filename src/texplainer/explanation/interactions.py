@@ -3,6 +3,8 @@
 `values[r, i, j]` is the change, for one SD more of feature j, of what one SD more of feature i does
 to the output; on the diagonal, a feature's own curvature. Of a category it is its effect compared
 with the average one.
+
+With attribution "shapley" it is half of the pair's Shapley interaction index; rows sum to the Shapley values.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from texplainer.explanation.axes import names_left, position, take
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Interactions:
-    """Second-order Taylor terms of some rows, with their error bounds.
+    """Second-order Taylor terms or Shapley interaction values of some rows, with their error bounds.
 
     Attributes
     ----------
@@ -31,6 +33,8 @@ class Interactions:
         What was explained, and how it was differentiated.
     width
         Of the neighbourhood, in SDs.
+    attribution
+        "slope", or "shapley" and "shapley_path" for Shapley interaction values.
     SDs
         (features,), what one step of a feature is; NaN for categories.
     """
@@ -43,13 +47,17 @@ class Interactions:
     width: float
     spreads: np.ndarray
     dropped: frozenset[str] = field(default_factory=frozenset)
+    attribution: str = "slope"
 
     def _view(self, name: str) -> np.ndarray:
         return self.arrays[name][tuple(0 if axis in self.dropped else slice(None) for axis in "rfgo")]
 
     @property
     def values(self) -> np.ndarray:
-        """sigma_i sigma_j d2f/dx_i dx_j: (rows, features, features), outputs last where there are several."""
+        """Second-order slopes sigma_i sigma_j d2f/dx_i dx_j, or Shapley interaction values.
+
+        (rows, features, features), outputs last where there are several.
+        """
         return self._view("values")
 
     @property
@@ -60,6 +68,8 @@ class Interactions:
     @property
     def question(self) -> str:
         """What the numbers answer."""
+        if self.attribution != "slope":
+            return "How much of the prediction is due to two features together?"
         return "How strongly do two features interact here?"
 
     def __len__(self) -> int:
@@ -110,6 +120,11 @@ class Interactions:
 
     def hessian(self) -> np.ndarray:
         """d2f/dx_i dx_j in the features' own units, (rows, features, features, outputs); 0 for categories."""
+        if self.attribution != "slope":
+            raise InputError(
+                f"interactions with attribution={self.attribution!r} are not second derivatives. "
+                "Use explainer.interactions(X)."
+            )
         area = np.nan_to_num(np.multiply.outer(self.spreads, self.spreads))[..., None]
         values = self.arrays["values"]
         return np.divide(values, area, out=np.zeros_like(values), where=area > 0)
@@ -125,9 +140,12 @@ class Interactions:
 
     def __repr__(self) -> str:
         pairs = [f"{one} x {two} {size:.3g}" for one, two, size, _ in self.strongest(3)]
+        how = f"averaged over {self.width:.3g} SDs"
+        if self.attribution != "slope":
+            how = f"exact interaction values of {self.attribution}"
         return (
             f"Interactions of {len(self)} rows, {len(self.feature_names)} features, "
             f"{', '.join(self.output_names[:3])} on the {self.scale} scale\n"
-            f"  engine     {self.engine}, averaged over {self.width:.3g} SDs\n"
+            f"  engine     {self.engine}, {how}\n"
             f"  strongest  {', '.join(pairs)}"
         )

@@ -69,6 +69,10 @@ class ExactShapley(Protocol):
         """Path-dependent values, of the same shape; raises `Unsupported` where the trees hold no covers."""
         ...
 
+    def pairs(self, rows: Array, path: bool = False) -> Array:
+        """Interaction values of either kind, (rows, features, features, outputs)."""
+        ...
+
     def path_base(self) -> Array:
         """What path-dependent values and this sum to the prediction, (outputs,)."""
         ...

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.replaced import noise_floor
+from texplainer.attributions.shapley import exact_shapley
+from texplainer.attributions.table import DEFAULT
 from texplainer.background.summary import Background
 from texplainer.categories.level_effects import Categories
+from texplainer.errors import InputError, Unsupported
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients.engine import Engine
 from texplainer.interactions.discrete import with_discrete
@@ -31,8 +35,10 @@ def second_order(
     rows: Array,
     refused: Sequence[int],
     progress: bool | None,
+    attribution: str = DEFAULT,
 ) -> Interactions:
     """Compute the interactions of all rows; those of rejected rows are NaN."""
+    pairs = None if attribution == DEFAULT else _shapley_pairs(engine, attribution)
     outputs = len(predictor.outputs)
     shape = (len(rows), rows.shape[1], rows.shape[1], outputs)
     values, error = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -43,8 +49,11 @@ def second_order(
     for block in track(blocks, "interactions", progress, [len(b) for b in blocks]):
         f0 = predictor(rows[block])
         context = ExplainContext(rows[block], f0, background, predictor, engine, background.bounds)
-        found = with_discrete(symmetric(_continuous(context)), context)
-        found = with_double_swaps(found, context, categories)
+        if pairs is not None:
+            found = _exact(pairs, context)
+        else:
+            found = with_discrete(symmetric(_continuous(context)), context)
+            found = with_double_swaps(found, context, categories)
         values[block], error[block], predictions[block] = found.values, found.error, f0
         cost[block] = found.evaluations + 1
     arrays = {"values": values, "error": error, "predictions": predictions, "evaluations": cost}
@@ -58,10 +67,46 @@ def second_order(
         names,
         predictor.scale,
         engine.name,
-        engine.width,
+        engine.width if pairs is None else 0.0,
         spreads,
         frozenset("o") if len(names) == 1 else frozenset(),
+        attribution,
     )
+
+
+def _shapley_pairs(engine: Engine, attribution: str) -> Callable[[Array], Array]:
+    """The Shapley interaction values of trees as a function of rows."""
+    if attribution not in ("shapley", "shapley_path"):
+        raise InputError(
+            f"attribution={attribution!r} has no interactions; expected 'slope', 'shapley' or 'shapley_path'."
+        )
+    exact, reason = exact_shapley(engine)
+    if exact is None:
+        reason = reason or "the model is not a tree ensemble, or another engine was asked for."
+        raise _only_of_trees(attribution, reason)
+
+    def pairs(rows: Array) -> Array:
+        try:
+            return exact.pairs(rows, attribution == "shapley_path")
+        except Unsupported as reason:
+            raise _only_of_trees(attribution, str(reason)) from None
+
+    return pairs
+
+
+def _only_of_trees(attribution: str, reason: str) -> InputError:
+    return InputError(
+        f"interactions with attribution={attribution!r} are computed for sums of trees only: {reason} "
+        "Use interactions(X), the second-order slopes, which every model has."
+    )
+
+
+def _exact(pairs: Callable[[Array], Array], context: ExplainContext) -> SecondOrder:
+    """Values without error beyond round-off."""
+    values = pairs(context.rows)
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
+    error = np.where(values == 0, 0.0, floor[:, None, None, :])
+    return SecondOrder(values, error, np.zeros(len(values), dtype=np.int64))
 
 
 def _continuous(context: ExplainContext) -> SecondOrder:

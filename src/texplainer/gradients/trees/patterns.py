@@ -30,6 +30,7 @@ from texplainer.errors import Unsupported
 from texplainer.gradients.trees.ensemble import LEAF, Floats, Integers, TreeEnsemble
 from texplainer.gradients.trees.kernels.classes import add_deep_values
 from texplainer.gradients.trees.kernels.covers import add_deep_cover_values, fill_cover_tables
+from texplainer.gradients.trees.kernels.pairs import add_pairs
 from texplainer.gradients.trees.kernels.patterns import (
     LANES,
     MAX_BITS,
@@ -83,6 +84,24 @@ class PatternTables:
 
             in_threads(work, len(inputs), FEW_ROWS, threads)
         return values.transpose(2, 1, 0)
+
+    def pairs(self, inputs: Floats, threads: int | None = None) -> Floats:
+        """Shapley interaction values, (rows, features, features, raw outputs), in shap's convention.
+
+        Symmetric: half of a pair's index on either side of the diagonal, on it what is left of the feature's
+        Shapley value.
+        """
+        cells, own = columns_of(self.ensemble, inputs), self(inputs, threads)
+        values = np.zeros((len(self.ensemble.base), len(inputs), self.features, self.features))
+
+        def work(start: int, stop: int) -> None:
+            add_pairs(self.nodes, self.game, self.covers, cells, values, start, stop)
+
+        in_threads(work, len(inputs), FEW_ROWS, threads)
+        values = (values + values.swapaxes(2, 3)) / 2
+        every = np.arange(self.features)
+        values[:, :, every, every] = own.transpose(2, 0, 1) - values.sum(axis=3)
+        return values.transpose(1, 2, 3, 0)
 
     def _parts(self) -> list[tuple[int, int]]:
         """Ranges of trees whose tables fit into memory together."""

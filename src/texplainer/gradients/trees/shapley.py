@@ -55,26 +55,38 @@ class TreeShapley:
 
     def __call__(self, rows: Array) -> Array:
         """Shapley values, (rows, features, outputs)."""
-        return self._values(rows, covers=False)
+        return self._computed(rows, False, PatternTables.__call__)
 
     def path_values(self, rows: Array) -> Array:
         """Path-dependent Shapley values, (rows, features, outputs)."""
+        self._check_owners()
+        return self._computed(rows, True, PatternTables.__call__)
+
+    def pairs(self, rows: Array, path: bool = False) -> Array:
+        """Shapley interaction values, (rows, features, features, outputs); of the path-dependent values too."""
+        if path:
+            self._check_owners()
+        return self._computed(rows, path, PatternTables.pairs)
+
+    def _check_owners(self) -> None:
+        """Refuse inputs of an unknown feature where no background tells that they do not matter."""
         split = np.unique(self.ensemble.column[self.ensemble.kind & LEAF == 0].astype(np.int64))
         used = [c if c < len(self.owner) else self.ensemble.categories[c - len(self.owner)][0] for c in split]
         if (self.owner[used] < 0).any():
             raise Unsupported(
                 "a column its trees see is constant in the background: it belongs to no feature."
             )
-        return self._values(rows, covers=True)
 
     def path_base(self) -> Array:
         """The mean prediction by the trees' own covers, (outputs,)."""
         return self.after(cover_expectation(self.ensemble)[None])[0][0, self.outputs]
 
-    def _values(self, rows: Array, covers: bool) -> Array:
+    def _computed(self, rows: Array, covers: bool, compute: Callable[[PatternTables, Array], Array]) -> Array:
+        """What the tables compute of rows, the raw sums last, as outputs."""
         inputs = self.inputs(rows)
         slope = jacobian(self.after, self.ensemble.base[None])[0, self.outputs]  # (outputs, raw sums)
-        values = np.empty((len(rows), self.features, len(slope)))
+        axes = (self.features,) * (1 if compute is PatternTables.__call__ else 2)
+        values = np.empty((len(rows), *axes, len(slope)))
         unknown = np.flatnonzero(self.owner < 0)
         owners = np.repeat(self.owner[None], len(rows), axis=0)
         if len(unknown):
@@ -85,8 +97,7 @@ class TreeShapley:
                 owners[i, columns] = self.probe(rows[i], columns)
         for owner in np.unique(owners, axis=0):
             here = (owners == owner).all(axis=1)
-            raw = self._of(owner, covers)(inputs[here])  # (rows, features, raw sums)
-            values[here] = np.einsum("rfk,ok->rfo", raw, slope)
+            values[here] = compute(self._of(owner, covers), inputs[here]) @ slope.T
         return values
 
     def _of(self, owner: np.ndarray, covers: bool) -> PatternTables:
