@@ -23,7 +23,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 #: pages whose Python runs: folders, and pages of the user guide
 RUN = ("tutorials/", "reference/", "index.md", "from_shap.md", "guide.md", "models.md", "tables.md")
 RUN += ("stability.md", "reasons.md", "categorical.md")
-#: a figure of a results page: {{page | row | column}}, or its line that begins with a name: {{page | name}}
+#: a figure of a results page: {{page \| row \| column}}
 FIGURE = re.compile(r"\{\{(.+?)\}\}")
 RESULTS = Path(__file__).parent / "results"
 
@@ -46,19 +46,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def figure(place: str) -> str:
-    """The cell of the first table that has the row and the column, or the rest of the line after a name."""
-    name, row, *column = (part.strip(" \\") for part in place.split("|"))
+    """The cell of the first table that has the row and the column."""
+    name, row, column = (part.strip(" \\") for part in place.split(r"\|"))
     heads: list[str] = []
     for line in (RESULTS / f"{name}.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if not column and line.startswith(f"{row}: "):
-            return line[len(row) + 2 :]
         if not line.startswith("|"):
             heads = []
         elif not heads:
             heads = cells
-        elif column and cells[0] == row and column[0] in heads:
-            return cells[heads.index(column[0])]
+        elif cells[0] == row and column in heads:
+            return cells[heads.index(column)]
     raise SystemExit(f"docs/results/{name}.md does not have {place!r}, which docs/compare.md shows")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import re
 from pathlib import Path
 
@@ -72,4 +73,18 @@ def test_every_page_is_in_the_menu():
     docs = Path(__file__).parents[1] / "docs"
     menu = (docs.parent / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
+    pages = [page for page in pages if not page.startswith(("results/paper/", "results/wide/"))]  # not_in_nav
     assert [page for page in pages if not re.search(rf"[ \[]{re.escape(page)}\b", menu)] == []
+
+
+def test_every_figure_of_the_comparison_is_on_its_page():
+    docs = Path(__file__).parents[1] / "docs"
+    spec = importlib.util.spec_from_file_location("execute", docs / "execute.py")
+    assert spec is not None and spec.loader is not None
+    execute = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(execute)
+    places = execute.FIGURE.findall((docs / "compare.md").read_text(encoding="utf-8"))
+    assert len(places) > 20
+    assert all(execute.figure(place) for place in places)
+    with pytest.raises(SystemExit, match="does not have"):
+        execute.figure(r"shapley \| no such model \| own")
