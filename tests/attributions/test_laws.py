@@ -170,7 +170,9 @@ def test_classes_of_a_probability_cancel(name):
         explainer = TExplainer(fitted.fit(X, labels), X, output="all", scale="probability", attribution=name)
         values = explainer(ROWS).values  # (rows, features, classes)
         assert values.shape[2] == 3
-        unit = 1e-6 if name == "slope" else 1e-12  # averages are taken in float32 where that is fine enough
+        unit = (
+            1e-12 if name == "gradient" else 1e-6
+        )  # averages are taken in float32 where that is fine enough
         np.testing.assert_allclose(values.sum(axis=2), 0.0, atol=unit * max(1.0, np.abs(values).max()))
 
 

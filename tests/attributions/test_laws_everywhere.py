@@ -156,6 +156,11 @@ def test_classes_of_a_probability_cancel(name: str) -> None:
         values = explainer(few(background), attribution=spec).values
         # averages of exact gradients are taken in float32, point derivatives of black boxes by differences
         slack = {"shapley": 1e-14, "slope": 1e-6, "gradient": 1e-9}[spec]
+        if (
+            spec == "shapley"
+            and "line integrals" in explainer(few(background)[:1], attribution=spec).settings["why"]
+        ):
+            slack = 1e-6
         if explainer.predictor.dtype == np.float32:  # its probabilities sum to 1 in float32 only
             slack = 1e-6
         assert np.abs(values.sum(axis=2)).max() <= slack * max(1.0, np.abs(values).max()), spec

@@ -14,7 +14,7 @@ GROUPS = 16
 
 @dataclass(frozen=True)
 class BackgroundSample:
-    """Background rows (paths, features), one for every path, with equal weights.
+    """Background rows (paths, features), one for every path, with their weights.
 
     A background of no more rows than paths is taken whole, every row equally often. `number` (paths,) tells
     paths apart, `groups` (paths,) is the group of each, `count` the number of groups.
@@ -24,9 +24,9 @@ class BackgroundSample:
     number: np.ndarray
     groups: np.ndarray
     count: int
-    weight: float  # of one path
+    weight: Array  # (paths,)
     predictions: Array  # (paths, outputs) f at the rows
-    whole: bool  # whether no background row was left out
+    tried: int = 4  # groups by which the relative change is judged
 
     def first_groups(self, count: int) -> BackgroundSample:
         """The paths of the first groups, with their own weight."""
@@ -37,6 +37,7 @@ class BackgroundSample:
             number=self.number[kept],
             groups=self.groups[kept],
             predictions=self.predictions[kept],
+            weight=self.weight[kept],
             count=min(count, self.count),
         )
 
@@ -50,8 +51,10 @@ class PathContributions:
 
     groups: Array
     evaluations: int | np.ndarray = 0  # a row
-    #: (rows, 1, outputs): the part of the scatter between paths that is error; the rest is the background's own
-    uncertain: Array | float = 1.0
+    #: (rows, features, outputs): the bound of the error, where it is not told by the scatter of the groups
+    error: Array | None = None
+    #: (rows, features): how what is missing in the sum is divided, whatever the model; None: by the variances
+    share: Array | None = None
 
 
 def sample_background(context: ExplainContext, paths: int) -> BackgroundSample:
@@ -78,7 +81,6 @@ def _sampled(context: ExplainContext, paths: int) -> BackgroundSample:
         np.arange(count),
         groups,
         int(groups.max()) + 1,
-        1.0 / count,
+        np.full(count, 1.0 / count),
         predictions[chosen],
-        total <= paths,
     )

@@ -11,14 +11,16 @@ differs is how they are found:
   (`line_integral`), an estimate of the Shapley value whose error bounds are those of the integral;
 * other models: walks from background rows to x, one feature after the other (`walks`).
 
-Estimates are made to sum exactly: what is missing is added to the features in proportion to the variance of
-their estimates, so that a feature known exactly, such as an unused one, is left alone.
+Estimates are made to sum exactly. What is missing in a line integral is divided by the features' distances from
+the background, whatever the model, so that the values stay linear in it. What is missing in walks is divided by
+the variance of the estimates. Unused features get nothing in either case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
@@ -32,11 +34,10 @@ from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley
 from texplainer.types import Array
 
-TRIED = 4  # groups of paths by which the relative change of an estimate is judged
 COVER = 0.997  # of Student's distribution on either side: what the error bounds are to cover
 
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
-Estimate = Callable[[ExplainContext, BackgroundSample], PathContributions]
+Estimate = Callable[[ExplainContext, Any], PathContributions]
 
 TREE_MOVES = 3  # by which the relative change of trees is measured: each costs as much as the values
 
@@ -135,11 +136,14 @@ def _estimated(context: ExplainContext) -> AttributionResult:
     estimate, sample = _estimate_of(context)
     paths = estimate(context, sample)
     values = paths.groups.sum(axis=1)
-    variance = _variance(paths.groups, sample) * np.square(paths.uncertain)
     missing = context.predictions - context.background.base - values.sum(axis=1)
-    correction = _completed(missing, variance, pooled=context.predictor.task == "classification")
-    # what is added is as uncertain as it is large
-    error = student.ppf(COVER, sample.count - 1) * np.sqrt(variance) + np.abs(correction)
+    if paths.error is None or paths.share is None:
+        variance = _variance(paths.groups, sample)
+        correction = _completed(missing, variance, pooled=context.predictor.task == "classification")
+        error = student.ppf(COVER, sample.count - 1) * np.sqrt(variance)
+    else:
+        correction, error = paths.share[:, :, None] * missing[:, None, :], paths.error
+    error = error + np.abs(correction)  # what is added is as uncertain as it is large
     values = values + correction
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error = error + np.where(values == 0, 0.0, floor[:, None, :])
@@ -180,9 +184,9 @@ def _relative_change(
     values: Array,
 ) -> tuple[Array, int | np.ndarray]:
     """How much the values change under small moves, by some of the paths."""
-    few = sample.first_groups(TRIED)
+    few = sample.first_groups(sample.tried)
     here = paths.groups[:, : few.count].sum(axis=1)
-    scale = few.count / sample.count
+    scale = few.weight.sum() / sample.weight.sum()
     changes: list[Array] = []
     spent: int | np.ndarray = 0
     for rows in moved(context):

@@ -43,7 +43,7 @@ def contributions(context: ExplainContext, sample: BackgroundSample) -> PathCont
         row, walk = pair // walks, pair % walks
         effects = _walk(context, sample.rows[walk], rows[row], place[walk])  # (pairs, features, outputs)
         effects[np.abs(effects) <= floor[row, None, :]] = 0.0
-        np.add.at(sums, (row, sample.groups[walk]), sample.weight * effects)
+        np.add.at(sums, (row, sample.groups[walk]), sample.weight[walk, None, None] * effects)
     return PathContributions(sums, evaluations=walks * (width + 1))
 
 

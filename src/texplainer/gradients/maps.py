@@ -80,7 +80,7 @@ def differentiate(
     fixed = ~predictor.schema.numeric
     rounding = (ROUNDINGS * max(predictor.unit, float(np.finfo(width).eps) / 2) / sigma).astype(np.float32)
     floor = max(floor, LEAST_BOUND / max(float(rounding.min()), LEAST_BOUND))  # a vast SD rounds to 0
-    spreads = sigma.astype(width)
+    spreads = (sigma**2).astype(width)
     for start in range(0, count, size):
         part = slice(start, min(start + size, count))
         used = part.stop - start
@@ -91,8 +91,7 @@ def differentiate(
         values[part] = found.transpose(1, 2, 0)
         if fixed.any():
             values[part, fixed] = 0.0
-        scaled = found * spreads
-        length = np.sqrt(np.einsum("orf,orf->ro", scaled, scaled))
+        length = np.sqrt(np.matmul(found * found, spreads).T)
         bound = np.maximum(length, floor).astype(np.float32)[:, None, :]
         np.multiply(bound, rounding[:, None], out=error[part])
     cost = np.full(count, 1 + outputs, dtype=np.int64)

@@ -65,7 +65,7 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
     if not engine.exact:
         unit = np.where(moves, sigma, 0.0)
         return design.designed_engine(engine, predictor, background, unit, width, settings)
-    engine = replace(engine, narrow=_narrow(engine, background))
+    engine = replace(engine, narrow=accepts_float32(engine, background))
     gradient = partial(average, engine, predictor, settings, sigma, width, moves=moves)
     factor = _calibrated(gradient, background, len(predictor.outputs)) if moves.any() else 1.0
     why = f"{engine.why}, averaged over {width:.3g} SD"
@@ -128,7 +128,7 @@ def average(
     """
     count = count or POINTS
     move = np.where(predictor.schema.numeric & moves, width * sigma, 0.0)
-    coarse = _coarse(engine, rows, move)
+    coarse = needs_float64(engine, rows, move)
     size = rows.shape[1] * len(predictor.outputs)
     together = int(np.clip(CELLS // (count * max(1, size)), 1, max(1, BATCH // count)))
     chunks = [
@@ -229,7 +229,7 @@ def _mean_length(dimensions: Array) -> Array:
     return np.sqrt(2 / dimensions) * np.exp(gammaln((dimensions + 1) / 2) - gammaln(dimensions / 2))
 
 
-def _coarse(engine: Engine, rows: Array, move: Array) -> np.ndarray:
+def needs_float64(engine: Engine, rows: Array, move: Array) -> np.ndarray:
     """Rows that need float64: always, or where float32 coordinates are not fine beside the neighbourhood."""
     if not engine.narrow:
         return np.ones(len(rows), bool)
@@ -237,7 +237,7 @@ def _coarse(engine: Engine, rows: Array, move: Array) -> np.ndarray:
     return np.max(np.abs(np.nan_to_num(rows)) * (move > 0), axis=1, initial=0.0) >= COARSE * least
 
 
-def _narrow(engine: Engine, background: Array) -> bool:
+def accepts_float32(engine: Engine, background: Array) -> bool:
     """Whether the engine's float32 form does what its float64 form does."""
     sample = background[np.all(np.isfinite(background), axis=1)][:TRIAL_ROWS]
     if not engine.narrow or not len(sample):
