@@ -110,7 +110,7 @@ def evaluation():
 
 
 def waterfall():
-    """One row: its shares lead from the mean prediction to its own."""
+    """One row: its Shapley values lead from the mean prediction to its own."""
     explanation = tumours()
     open_row = int(np.argmin(np.abs(explanation.predictions)))
     return plots.waterfall(explanation[open_row])
@@ -129,7 +129,7 @@ def bar():
 
 
 def bar_of_a_row():
-    """One row with its error bars; ◆ marks categories, whose values are those of their level."""
+    """One row with its error bars; ◆ marks categories, whose values compare them with the average category."""
     return plots.bar(mixed()[0])
 
 
@@ -265,23 +265,29 @@ def page() -> str:
     lines = [
         "# Gallery",
         "",
-        "Every picture is drawn by the code above it; `python examples/gallery.py` draws them all.",
+        "After this page you can choose a plot and draw it. Run the first block once; then paste any other one.",
+        "",
+        "## Set-up",
+        "",
+        "Models and explanations that the plots use.",
+        "",
+        "```python",
+        "from functools import cache\n\nimport numpy as np\nimport texplainer as tx\n\n",
+        "\n\n".join(inspect.getsource(make) for make in SUBJECTS).rstrip(),
+        "```",
     ]
     for draw in PICTURES:
         lines += ["", f"## {draw.__name__.replace('_', ' ').capitalize()}", "", str(draw.__doc__), ""]
         lines += ["```python", _body(draw), "```", "", f"![{draw.__doc__}](gallery/{draw.__name__}.png)"]
     for name, words in PAGES.items():
         lines += ["", f"## {name}", "", words, "", f"![{words}](gallery/{name.lower()}.png)"]
-    lines += ["", "## What is drawn", "", "```python"]
-    lines += [
-        "\n\n".join(textwrap.dedent(inspect.getsource(make)).removeprefix("@cache\n") for make in SUBJECTS)
-    ]
-    return "\n".join([*lines, "```", ""])
+    return "\n".join([*lines, ""])
 
 
 def _body(draw) -> str:
-    """The code of a function without its head and docstring."""
-    return textwrap.dedent(inspect.getsource(draw).split('"""', 2)[2]).strip()
+    """What you would type: the code of a function without its head, docstring and return."""
+    code = textwrap.dedent(inspect.getsource(draw).split('"""', 2)[2]).strip()
+    return code.replace("return plots.", "tx.plots.").replace("return ", "")
 
 
 def main(names: list[str]) -> None:

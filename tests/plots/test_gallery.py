@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,14 @@ def test_every_plot_has_its_picture(gallery):
     assert {draw.__name__ for draw in gallery.PICTURES} >= set(plots.__all__)
     for draw in gallery.PICTURES:
         assert (ROOT / "docs" / "gallery" / f"{draw.__name__}.png").stat().st_size > 5000
+
+
+def test_its_code_can_be_pasted(gallery):
+    setup, *blocks = re.findall(r"^```python\n(.*?)^```", gallery.page(), re.DOTALL | re.MULTILINE)
+    names: dict = {}
+    exec(setup, names)
+    for block in blocks:
+        code = compile(block, "gallery.md", "exec")  # a `return` would not compile
+        own = set(code.co_names) & {make.__name__ for make in gallery.SUBJECTS}
+        assert own <= set(names)
+    exec(next(block for block in blocks if "irises()" in block), names)
