@@ -1,17 +1,23 @@
 """Compile with a cache that also knows the other files the machine code is made of.
 
 Numba keeps machine code by the content of the kernel's own file; a change in a file it draws on would go
-unnoticed, and old code would run. So their content is part of the name the code is kept under.
+unnoticed, and old code would run. So their content is part of the name the code is kept under. Where no
+folder can be written to, code is compiled in every process.
 """
 
 # pyright: basic
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import njit
+
+from texplainer.errors import EngineWarning
+
+_reported: set[str] = set()
 
 
 def compiled(*sources: str) -> Callable[[Any], Any]:
@@ -21,6 +27,34 @@ def compiled(*sources: str) -> Callable[[Any], Any]:
         file = Path(function.__code__.co_filename)
         content = (file.with_name(f"{name}.py").read_bytes() for name in sources)
         function.__qualname__ += f"_{hashlib.sha256(b''.join(content)).hexdigest()[:16]}"
-        return njit(nogil=True, cache=True, error_model="numpy")(function)
+        return cached_njit(error_model="numpy")(function)
 
     return decorate
+
+
+def cached_njit(**options: Any) -> Callable[[Any], Any]:
+    """`numba.njit` with a cache, or without one where numba finds no folder for it."""
+
+    def decorate(function):
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            if not _reported:
+                _reported.add("cache")
+                warnings.warn(
+                    "machine code of tree models cannot be kept: neither the package's folder nor the home folder "
+                    "can be written to, so it is compiled in every process. Set NUMBA_CACHE_DIR to a folder that "
+                    "can.",
+                    EngineWarning,
+                    stacklevel=2,
+                )
+            return njit(nogil=True, **options)(function)
+
+    return decorate
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a function has been compiled already, or never will be (NUMBA_DISABLE_JIT)."""
+    return bool(getattr(function, "signatures", True))

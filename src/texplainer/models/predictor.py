@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError, ModelError, ModelWarning
+from texplainer.models.forks import guarded
 from texplainer.models.libraries import outlet_of, unwrapped
 from texplainer.models.scales import numbered
 from texplainer.support.names import describe
@@ -106,7 +107,7 @@ def adapt(
         )
     if adapter.doubt and chosen != "raw":
         warnings.warn(adapter.doubt, ModelWarning, stacklevel=3)
-    call = adapter.scales[chosen]
+    call = guarded(adapter.scales[chosen], model)
     schema, first = _first_answer(call, (adapter.schema or schema, schema), probe)
     repeatable = _answers_again(call, schema.write(probe.copy()), first)
     row_by_row = not repeatable or _answers_alone(call, schema, probe, first)
@@ -205,6 +206,8 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
     """
     try:
         answer = call(table)
+    except InputError:  # of our own
+        raise
     except (Exception, SystemExit) as error:
         raise ModelError(
             f"the model failed on {rows} rows with {type(error).__name__}: {str(error).rstrip('.')}. "

@@ -8,7 +8,8 @@ whole subtrees are skipped.
 # pyright: basic
 
 import numpy as np
-from numba import njit
+
+from texplainer.gradients.machine_code import cached_njit
 
 
 def preorder(left, right, column, threshold, roots):
@@ -59,7 +60,7 @@ def _bound(nodes, depth, parent, went_left, column, clamped, lower, upper):
     lower[nodes], upper[nodes] = low, high
 
 
-@njit(nogil=True, cache=True)
+@cached_njit()
 def coherent_order(rows, importance, block):
     """A permutation of the rows: halved again and again along the column with the largest weighted range.
 
@@ -87,7 +88,7 @@ def coherent_order(rows, importance, block):
     return order
 
 
-@njit(nogil=True, cache=True)
+@cached_njit()
 def _select(keys, order, low, high, middle):
     """Move the smallest keys of ``low..high``, with their rows, before `middle` (Hoare's quickselect)."""
     while low < high:
@@ -111,7 +112,7 @@ def _select(keys, order, low, high, middle):
             return
 
 
-@njit(nogil=True, cache=True)
+@cached_njit()
 def _widest(rows, order, first, last, importance):
     """The column with the largest weighted range over at most 64 of the rows."""
     stride = max(1, (last - first) // 64)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from texplainer.gradients.machine_code import compiled
+from texplainer.gradients.machine_code import compiled, is_compiled
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.links import constant_slope
@@ -154,7 +154,7 @@ def raw_changes(
 def _worth_compiling(work: float) -> bool:
     """Whether the compiled walk is at hand, or worth waiting for."""
     _work_done["uncompiled"] += work
-    return bool(add_changes.signatures) or _work_done["uncompiled"] >= COMPILE_THRESHOLD
+    return is_compiled(add_changes) or _work_done["uncompiled"] >= COMPILE_THRESHOLD
 
 
 def _add_uncompiled(plan, rows, row, column, values, change) -> None:

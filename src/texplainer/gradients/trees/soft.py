@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from texplainer.gradients.machine_code import is_compiled
 from texplainer.gradients.trees.compiled import KernelArrays, block_rows, dense_rows, scalar_rows
 from texplainer.gradients.trees.ensemble import HARD, LEAF, LOWER, UPPER, Floats, TreeEnsemble
 from texplainer.gradients.trees.layout import coherent_order, subtree_ends, subtree_ranges
@@ -209,7 +210,7 @@ def fastest(plan: KernelArrays, arrays: tuple[Any, ...], many: int | None) -> tu
     """How many rows are done, and the execution for the rest: with many rows the faster one on some."""
     cells, order, *sums = arrays
     block = block_rows(plan)
-    if not dense_rows.signatures and not _worth_compiling(len(cells) * len(plan.kind)):
+    if not is_compiled(dense_rows) and not _worth_compiling(len(cells) * len(plan.kind)):
         return 0, "scalar"
     if len(cells) < 2 * block:
         return 0, "scalar" if len(cells) < FEW else "dense"

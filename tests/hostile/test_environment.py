@@ -1,0 +1,83 @@
+"""Forked children, containers that cannot be written to, and numba without its compiler."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import texplainer as tx
+
+SOURCE = Path(tx.__file__).parents[1]
+FORKED = """
+import os, sys
+import numpy as np
+import texplainer as tx
+X = np.random.default_rng(0).normal(size=(500, 3))
+{model}
+explainer = tx.TExplainer(model, X)
+child = os.fork()
+if child == 0:
+    try:
+        explainer(X)
+    except tx.errors.InputError as error:
+        os._exit(7 if "spawn" in str(error) else 1)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+MODELS = {
+    "lightgbm": "from lightgbm import LGBMRegressor as M; model = M(n_estimators=5, verbose=-1).fit(X, X[:, 0])",
+    "xgboost": "from xgboost import XGBRegressor as M; model = M(n_estimators=5).fit(X, X[:, 0])",
+    "sklearn": "from sklearn.ensemble import HistGradientBoostingRegressor as M; model = M().fit(X, X[:, 0])",
+    "torch": "import torch; model = torch.nn.Linear(3, 1)",
+}
+TREE = """
+import warnings
+import numpy as np
+import texplainer as tx
+from sklearn.ensemble import GradientBoostingRegressor
+X = np.random.default_rng(0).normal(size=(60, 3))
+model = GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0])
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    explainer = tx.TExplainer(model, X)
+    values = explainer(X[:3]).values
+assert explainer.engine.name == "tree"
+print(sum("NUMBA_CACHE_DIR" in str(one.message) for one in seen), *values.ravel())
+"""
+
+
+def run(code, **environment):
+    full = {**os.environ, "PYTHONPATH": str(SOURCE), **environment}
+    full = {name: value for name, value in full.items() if value}
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code], env=full, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("library", MODELS)
+def test_a_forked_child_raises_instead_of_waiting_for_ever(library):
+    pytest.importorskip(library)
+    done = run(FORKED.format(model=MODELS[library]), OMP_NUM_THREADS="2")
+    assert done.returncode == 7, done.stderr[-500:]
+
+
+def test_a_forked_child_may_use_a_plain_function():
+    model = "model = lambda rows: rows[:, 0]"
+    assert run(FORKED.format(model=model)).returncode == 0
+
+
+def test_trees_are_explained_without_the_compiler_and_without_a_cache():
+    usual = run(TREE).stdout.split()
+    slow = run(TREE, NUMBA_DISABLE_JIT="1")
+    assert slow.returncode == 0, slow.stderr[-500:]
+    uncached = run("from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n" + TREE)
+    assert uncached.returncode == 0, uncached.stderr[-500:]
+    assert (usual[0], slow.stdout.split()[0], uncached.stdout.split()[0]) == ("0", "0", "1")
+    for other in (slow, uncached):
+        assert np.allclose(
+            [float(v) for v in usual[1:]], [float(v) for v in other.stdout.split()[1:]], rtol=1e-9
+        )
