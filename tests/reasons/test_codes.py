@@ -189,6 +189,9 @@ def test_a_row_that_could_not_be_explained_has_a_note():
         ({"exclude": ["aa"]}, "exclude names the feature 'aa'"),
         ({"phrases": {"bb": "x"}}, "phrases has the key 'bb'"),
         ({"phrases": {"b": 3}}, "expected a text"),
+        ({"phrases": ["b"]}, "phrases is a list; expected a mapping"),
+        ({"group": ["b"]}, "group is a list; expected a mapping"),
+        ({"exclude": 3}, "exclude names the feature 3"),
         ({"group": {"g": ["a"]}, "exclude": ["a"]}, "by group 'g' and by exclude"),
         ({"group": {"b": ["a"]}}, "has the name of a feature"),
         ({"reference": pd.DataFrame({"a": [1]})}, "reference lacks the column 'b'"),
@@ -226,3 +229,13 @@ def test_reasons_of_rejected_applicants_differ_from_typical_ones():
     assert len(found) == len(rejected)
     assert "Age" not in set(found.to_frame()["feature"])
     assert all(row.reasons and row.prediction < row.base for row in found)
+
+
+def test_a_reason_says_where_its_value_lies():
+    reference = pd.DataFrame({"a": [2.0, 4.0], "b": ["x", "x"], "c": [1.0, 1.0]})
+    values = np.array([[3.0, 2.0, 1.0]])
+    rows = np.array([[9.0, "y", None]], dtype=object)
+    explanation = Explanation.build(values, data=rows, feature_names=list("abc"), attribution="shapley")
+    printed = repr(explanation.reasons(reference=reference, phrases={"a": "Too much"}))
+    assert "Too much  a = 9, above the typical 3" in printed
+    assert "y, typical x" in printed and "missing, typical 1" in printed

@@ -224,6 +224,15 @@ def test_several_classes_are_reached_by_their_label():
         ({"actionable": ["a"], "ranges": {"a": (5, 2)}}, "is empty: low 5 is above high 2"),
         ({"ranges": {"a": (100, 200)}}, "lies outside the data's range"),
         ({"ranges": {"a": 3}}, r"expected \(low, high\)"),
+        ({"ranges": {"a": (np.nan, 3)}}, r"expected \(low, high\)"),
+        ({"ranges": {"b": (5, 2)}, "row": [0.0, np.nan]}, "is empty: low 5 is above high 2"),
+        (
+            {"actionable": "b", "row": [0.0, np.nan]},
+            r"no other value is allowed for b \(missing in this row\)",
+        ),
+        ({"ranges": [("a", 1)]}, "ranges is a list; expected a mapping"),
+        ({"monotone": "up"}, "monotone is 'up'; expected a mapping"),
+        ({"fixed": 5}, "fixed names the feature 5"),
         ({"ranges": {"a": (0, 1)}, "fixed": ["a"]}, "which is fixed"),
         ({"monotone": {"a": "sideways"}}, "expected 'up' or 'down'"),
         ({"max_changes": 0}, "max_changes=0"),
@@ -238,7 +247,7 @@ def test_several_classes_are_reached_by_their_label():
 )
 def test_bad_input_gets_a_sentence(words, message):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
-    explainer = tx.TExplainer(lambda t: t["a"] + t["b"], X)
+    explainer = tx.TExplainer(lambda t: t["a"] + t["b"].fillna(0.0), X)
     given = {"row": [0.0, 0.0], "target": (">=", 1.0), **words}
     with pytest.raises(InputError, match=message):
         explainer.recourse(given.pop("row"), given.pop("target"), **given)

@@ -350,7 +350,9 @@ def _plain(found: list[Explanation]) -> dict[str, Any]:
 def _attribution(explanation: Explanation) -> dict[str, Any]:
     """The first row of one attribution: its words, its numbers, its doubts."""
     arrays = explanation.arrays
-    names = [name for name in ("values", "gradient", "error", "flags", "relative_change") if name in arrays]
+    names = [
+        name for name in ("values", "gradient", "error", "flags", "flat", "relative_change") if name in arrays
+    ]
     base = np.broadcast_to(arrays["base_values"], arrays["predictions"].shape)[0]
     return explanations.attribution_words(explanation) | {
         **{name: explanations.finite(arrays[name][0]) for name in names},

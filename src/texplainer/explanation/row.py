@@ -103,11 +103,6 @@ def marks_categories(attribution: str) -> bool:
     return attribution in ("slope", "gradient")
 
 
-def may_be_flat(attribution: str) -> bool:
-    """Whether a value of 0 can be one of a feature that the model uses: other values of it are too far away."""
-    return attribution == "slope"
-
-
 def row_tables(explanation: Explanation) -> list[RowTable]:
     """The tables of the first row of an Explanation, one per output."""
     parts, missing = _both(explanation)

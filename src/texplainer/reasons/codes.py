@@ -17,7 +17,7 @@ from texplainer.attributions import table
 from texplainer.errors import InputError
 from texplainer.explanation import text
 from texplainer.explanation.explanation import Explanation
-from texplainer.reasons.columns import known_names, typical_values
+from texplainer.reasons.columns import by_name, known_names, typical_values
 from texplainer.support.names import suggest
 from texplainer.tables import native
 
@@ -121,8 +121,11 @@ class Reasons:
         return "".join(parts)
 
     def _title(self) -> str:
-        what = table.quantity(self.scale, self.output)
-        return f"Reasons toward a {'higher' if self.toward == 'up' else 'lower'} {what}"
+        side = "higher" if self.toward == "up" else "lower"
+        if self.scale != "log-odds":
+            return f"Reasons toward a {side} {table.quantity(self.scale, self.output)}"
+        what = table.quantity("probability", self.output)  # it rises and falls with the log-odds
+        return f"Reasons toward a {side} {what} (contributions in log-odds)"
 
     def _heading(self, one: RowReasons) -> str:
         shown = text.prediction_text(one.prediction, self.scale)
@@ -157,17 +160,30 @@ class Reasons:
 
 
 def _cells(one: RowReasons) -> list[list[str]]:
-    """Rank, phrase, value, reference and contribution of every reason, as text."""
+    """Rank, phrase, value beside the typical one, and contribution of every reason, as text."""
     return [
         [
             f"{r.rank}{'=' if r.tied else ' '}{' ' if r.certain else '?'}",
             r.phrase or r.feature,
-            f"{r.feature} = {text.cell_text(r.value)}",
-            "" if r.reference is None else f"typical: {text.cell_text(r.reference)}",
+            (f"{r.feature} = " if r.phrase else "") + _compared(r.value, r.reference),
             _contribution(r.contribution, r.bound),
         ]
         for r in one.reasons
     ]
+
+
+def _compared(value: Any, reference: Any) -> str:
+    """A value and what is typical: "2400, above the typical 1030"; "missing, typical 172"; "yes, typical no"."""
+    shown = text.cell_text(value)
+    if reference is None:
+        return shown
+    if not isinstance(reference, float):
+        return f"{shown}, typical {text.cell_text(reference)}"
+    usual = text.cell_text(float(f"{reference:.3g}"))
+    if native.is_missing(value):
+        return f"{shown}, typical {usual}"
+    side = "above" if value > reference else "below" if value < reference else "at"
+    return f"{shown}, {side} the typical {usual}"
 
 
 def _contribution(value: float, bound: float) -> str:
@@ -197,7 +213,7 @@ def reasons_of(
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InputError(f"k={k!r} is not a number of reasons; expected a whole number of at least 1.")
     names = explanation.feature_names
-    features = _features(names, known_names("exclude", exclude, names), dict(group or {}))
+    features = _features(names, known_names("exclude", exclude, names), by_name("group", group))
     phrases = _phrases(phrases, features, names)
     output, sign = _direction(explanation, toward)
     background = explanation.live.background if explanation.live is not None else None
@@ -271,7 +287,7 @@ def _features(names: Sequence[str], excluded: Sequence[str], group: Mapping[str,
 
 def _phrases(phrases: Any, features: _Features, names: Sequence[str]) -> dict[str, str]:
     """The user's table of phrases; every key must be a feature or a group."""
-    phrases = dict(phrases or {})
+    phrases = by_name("phrases", phrases)
     known = [*features.names, *names]
     for name, phrase in phrases.items():
         if name not in known:

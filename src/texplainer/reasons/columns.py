@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import suggest
+from texplainer.support.names import describe, suggest
 from texplainer.tables import native
 
 
 def known_names(argument: str, given: Any, names: Sequence[str]) -> tuple[str, ...]:
     """The columns given for an argument, one name or several; refuses those the table does not have."""
-    listed = [given] if isinstance(given, str) else list(given)
+    listed = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     for name in listed:
         if name not in names:
-            shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+            shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
             raise InputError(
                 f"{argument} names the feature {name!r}, which is not in the table; it has {shown}."
                 f"{suggest(name, names)}"
             )
     return tuple(dict.fromkeys(listed))
+
+
+def by_name(argument: str, given: Any) -> dict[str, Any]:
+    """An argument that maps names to something; empty for None."""
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    raise InputError(f"{argument} is {describe(given)}; expected a mapping, such as {{'income': ...}}.")
 
 
 def typical_values(table: Any, names: Sequence[str]) -> dict[str, Any]:

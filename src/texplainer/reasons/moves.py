@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.reasons.columns import known_names
+from texplainer.reasons.columns import by_name, known_names
 from texplainer.types import Array
 
 FEW = 20  # different values at most, of a discrete column
@@ -63,7 +63,7 @@ def moves_of(explainer: Any, row: Array, limits: Any) -> list[Moves]:
     names = explainer.schema.names
     free = names if limits.actionable is None else known_names("actionable", limits.actionable, names)
     fixed = known_names("fixed", limits.fixed, names)
-    ranges, monotone = dict(limits.ranges or {}), dict(limits.monotone or {})
+    ranges, monotone = by_name("ranges", limits.ranges), by_name("monotone", limits.monotone)
     for argument, given in (("ranges", ranges), ("monotone", monotone)):
         for name in known_names(argument, given, names):
             if name in fixed or name not in free:
@@ -78,7 +78,8 @@ def moves_of(explainer: Any, row: Array, limits: Any) -> list[Moves]:
             continue
         direction = _direction(name, monotone)
         made = _moves(explainer, row, names.index(name), ranges.get(name), direction, steps)
-        (out.append(made) if len(made.values) else stuck.append(name))
+        missing = "" if np.isfinite(made.start) else " (missing in this row)"
+        (out.append(made) if len(made.values) else stuck.append(name + missing))
     if not out:
         why = f"no other value is allowed for {', '.join(stuck[:6])}" if stuck else "every feature is fixed"
         raise InputError(f"nothing is actionable: {why}. Allow at least one feature to change.")
@@ -107,9 +108,11 @@ def _moves(explainer: Any, row: Array, j: int, limit: Any, direction: int, steps
             codes[(codes != start) & (direction * (codes - start) >= 0)] if np.isfinite(start) else codes[:0]
         )
         return Moves(j, start, keep, -np.inf, np.inf, np.nan, None)
-    if len(observed) < 2 or not np.isfinite(start):
+    if len(observed) < 2:
         return nothing
     low, high = _limits(name, limit, observed)
+    if not np.isfinite(start):
+        return nothing
     if direction:
         low, high = (max(low, start), high) if direction > 0 else (low, min(high, start))
     if low > high:
@@ -145,6 +148,8 @@ def _limits(name: str, limit: Any, observed: np.ndarray) -> tuple[float, float]:
         first, last = limit
         first = -np.inf if first is None else float(first)
         last = np.inf if last is None else float(last)
+        if np.isnan(first) or np.isnan(last):
+            raise ValueError
     except (TypeError, ValueError):
         raise InputError(
             f"ranges[{name!r}] is {limit!r}; expected (low, high), with None for no limit."

@@ -114,7 +114,7 @@ def attribution_words(explanation: Explanation) -> dict[str, Any]:
         "head": row.HEADS.get(name, name),
         "place": [*row.HEADS, name].index(name),  # of its column in the table of a row
         "marks_categories": row.marks_categories(name),
-        "may_be_flat": row.may_be_flat(name),
+        "width": float(explanation.settings.get("width", 0.0)),
         "question": name if spec is None else spec.question,
         "signed": table.signed(name),
         "adds_up": table.adds_up(name),
@@ -137,6 +137,7 @@ def attribution_payload(explanation: Explanation) -> dict[str, Any]:
         "errors": packed(arrays["error"]) if "error" in arrays else None,
         "gradient": packed(arrays["gradient"]) if slopes else None,
         "flags": packed(arrays["flags"], "u1") if "flags" in arrays else None,
+        "flat": packed(arrays["flat"], "u1") if "flat" in arrays else None,
         "stability": [str(v) for v in arrays.get("stability", blank)],
         "reason": [str(r) for r in arrays.get("reason", blank)],
         "relative_change": packed(_worst(relative_change)),

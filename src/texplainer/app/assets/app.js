@@ -102,7 +102,7 @@ TX.explorer = (about) => {
   const told = TX.el("div", { id: "told" }), why = TX.el("div", { id: "reasons" }), behind = TX.el("div"), behindNote = TX.el("p", { class: "soft small what" });
   const curveChart = TX.responsive(behind, (width) => (state.curve ? TX.curve(width, state.curve, outputName()) : TX.el("p", { class: "soft small" }, "Pick a feature in the table of the row.")));
   const column = (attribution) => ({ ...attribution, values: attribution.values.map((v) => v[state.output] ?? NaN), bounds: attribution.error ? attribution.error.map((v) => v[state.output] ?? NaN) : attribution.values.map(() => NaN),
-    relative_change: attribution.relative_change ? one(attribution.relative_change) ?? NaN : NaN });
+    flat: attribution.flat ? attribution.flat.map((v) => v[state.output]) : null, relative_change: attribution.relative_change ? one(attribution.relative_change) ?? NaN : NaN });
   const typical = Object.fromEntries(about.features.map(({ name }, f) => [name, about.typical[f]]));
   const tell = () => {
     const { answer } = state, columns = answer.attributions.map(column);

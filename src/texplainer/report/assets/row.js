@@ -31,13 +31,11 @@ TX.plainly = (part, value) => {
 TX.onBothScales = (part, value) =>
   TX.plainly(part, value) + (part.scale === "log-odds" && Number.isFinite(value) ? ` (log-odds ${TX.figure(value)})` : "");
 
-// row: {names, cells, categorical, missing, columns: [{head, place, adds_up, values, bounds, stability, relative_change, reason}]}
+// row: {names, cells, categorical, missing, columns: [{head, place, adds_up, flat, width, values, bounds, stability, relative_change, reason}]}
 TX.rowTable = (row, { shown = 10, pick = null } = {}) => {
   const columns = [...row.columns].sort((a, b) => a.place - b.place);
   const largest = columns.map(({ values }) => Math.max(0, ...values.map((v) => Math.abs(v) || 0)));
-  const negligible = (c, f) => Math.abs(columns[c].values[f]) <= (columns[c].bounds[f] || 0) + 1e-6 * largest[c];
-  const sums = columns.findIndex((column) => column.adds_up);
-  const flat = (c, f) => columns[c].may_be_flat && sums >= 0 && negligible(c, f) && !negligible(sums, f);
+  const flat = (c, f) => Boolean(columns[c].flat && columns[c].flat[f]);
   const words = (c, f) => {
     const { signed, marks_categories, values, bounds } = columns[c];
     if (flat(c, f)) return FLAT;
@@ -58,12 +56,11 @@ TX.rowTable = (row, { shown = 10, pick = null } = {}) => {
   const heads = ["feature", "value", "", ...columns.map(({ head }) => head)];
   const rest = far.length ? TX.el("tr", { class: "soft" }, TX.el("td", {}, `${far.length} others`), TX.el("td"), TX.el("td"), columns.map(({ adds_up, values }) =>
     TX.el("td", { class: "number" }, adds_up ? TX.signed(far.reduce((sum, f) => sum + (values[f] || 0), 0)) : ""))) : null;
-  const notes = columns.filter(({ stability }) => stability).map(({ head, stability, relative_change, reason }) =>
+  const notes = columns.filter(({ stability }) => stability).map(({ head, stability, relative_change, reason, flat }) =>
     `${head}: ${stability}` + (Number.isFinite(relative_change) ? `, relative change ${Math.round(100 * relative_change)}% for moves of 5% of an SD` : "") +
-    (reason && !reason.startsWith("the values change") ? ` (${reason})` : ""));
-  const slopes = columns.findIndex((column) => column.may_be_flat);
+    (reason && !reason.startsWith("the values change") && !(stability === "stable" && flat && flat.some(Boolean)) ? ` (${reason})` : ""));
   if (columns.some((column) => column.marks_categories) && row.categorical.some(Boolean)) notes.push(`${MARK} a category: the prediction compared with its other categories`);
-  if (slopes >= 0 && near.some((f) => flat(slopes, f))) notes.push(`${FLAT}: no change within a quarter SD; other values of the feature change the prediction`);
+  columns.forEach(({ width }, c) => { if (near.some((f) => flat(c, f))) notes.push(`${FLAT}: no change within ${width} SD; other values of the feature change the prediction`); });
   if (row.missing) notes.push(row.missing);
   return TX.el("div", { class: "two-columns" },
     TX.el("div", { class: "wide-table" }, TX.el("table", {}, TX.el("thead", {}, TX.el("tr", {}, heads.map((head, i) => TX.el("th", { scope: "col", class: i > 2 ? "number" : null }, head)))),

@@ -6,13 +6,13 @@ TX.sections = {};
 // One attribution of the section's rows, unpacked; `state` holds the output, the row and the feature in view.
 TX.attributionOf = (found, part, state, data) => {
   const features = part.features.length, outputs = part.outputs.length;
-  const [values, gradient, errors, flags, base, relative_change] =
-    ["values", "gradient", "errors", "flags", "base", "relative_change"].map((name) => TX.unpack(found[name]));
+  const [values, gradient, errors, flags, flat, base, relative_change] =
+    ["values", "gradient", "errors", "flags", "flat", "base", "relative_change"].map((name) => TX.unpack(found[name]));
   const cell = (array, r, f) => (array ? array[(r * features + f) * outputs + state.output] : NaN);
   const mean = (f, which = "mean") => found.importance[which][f][state.output];
   return {
     ...found, gradient, relative_change, mean,
-    value: (r, f) => cell(values, r, f), bound: (r, f) => cell(errors, r, f), slope: (r, f) => cell(gradient, r, f), base: (r) => base[r * outputs + state.output],
+    value: (r, f) => cell(values, r, f), bound: (r, f) => cell(errors, r, f), isFlat: (r, f) => Boolean(flat && cell(flat, r, f)), slope: (r, f) => cell(gradient, r, f), base: (r) => base[r * outputs + state.output],
     order: () => part.features.map((_, f) => f).sort((a, b) => mean(b) - mean(a)),
     items: (r) => part.features.map((name, f) => TX.item(found, f, name, data[f][r], {
       value: cell(values, r, f), error: cell(errors, r, f), slope: cell(gradient, r, f), doubt: Boolean(flags && flags[r * features + f]),
@@ -132,7 +132,7 @@ TX.sections.explanation = (part, open = null) => {
   // One row: what was predicted, both columns, the reasons.
   const heading = TX.el("p", { class: "headline" }), told = TX.el("div"), why = TX.el("div", { class: "reasons" });
   const tell = () => {
-    const r = state.row, column = (one) => ({ ...one, values: part.features.map((_, f) => one.value(r, f)), bounds: part.features.map((_, f) => one.bound(r, f)),
+    const r = state.row, column = (one) => ({ ...one, values: part.features.map((_, f) => one.value(r, f)), bounds: part.features.map((_, f) => one.bound(r, f)), flat: part.features.map((_, f) => one.isFlat(r, f)),
       stability: one.stability[r], reason: one.reason[r], relative_change: one.relative_change[r] });
     const row = { names: part.features, cells: data.map((cells) => cells[r]), categorical: part.categorical, typical: part.typical, missing: part.missing, columns: attributions.map(column) };
     rowCard.querySelector("h3").textContent = `Row ${TX.calm(String(label(r)))}`;
