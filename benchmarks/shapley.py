@@ -1,7 +1,8 @@
 # ruff: noqa: E402  (threads are set before numpy is imported)
 """The cost and exactness of Shapley values of trees, beside the libraries' own and shap's.
 
-    python benchmarks/shapley.py [--write docs/results/shapley.md] [--rows 2000]
+    python benchmarks/shapley.py [--write docs/results/shapley.md] [--rows 2000] [--many 20000]
+    python benchmarks/shapley.py --big [--trees 1000] [--rows 100000]     # time and memory of a large model
 
 One thread, processor time, ratios to one prediction of the same rows by the library.
 """
@@ -17,6 +18,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients.trees.patterns import pattern_tables
+from texplainer.gradients.trees.patterns import cover_tables, pattern_tables
 from texplainer.gradients.trees.readers.table import load
 
 BACKGROUND, FEATURES, ROUNDS = 200, 28, 3
@@ -124,12 +126,142 @@ def line(
     return f"| {name} | {' | '.join(cells)} |"
 
 
+def woodelf(model: Any, background: np.ndarray) -> Callable[[np.ndarray], Any]:
+    frame = import_module("pandas").DataFrame
+    explainer = import_module("woodelf").WoodelfExplainer(
+        model, frame(background), feature_perturbation="interventional"
+    )
+    return lambda rows: explainer.shap_values(frame(rows), verbose=False)
+
+
+def shapiq_interventional(model: Any, background: np.ndarray) -> Callable[[np.ndarray], Any]:
+    kind = import_module("shapiq").TreeExplainer
+    return kind(model, mode="interventional", reference_dataset=background).explain_X
+
+
+def shapiq_path(model: Any, background: np.ndarray) -> Callable[[np.ndarray], Any]:
+    return import_module("shapiq").TreeExplainer(model, mode="pathdependent").explain_X
+
+
+def treeig(model: Any, background: np.ndarray) -> Callable[[np.ndarray], Any]:
+    return import_module("treeig").TreeIG(model, baseline=background).attribute
+
+
+def fasttreeshap(model: Any, background: np.ndarray) -> Callable[[np.ndarray], Any]:
+    kind = import_module("fasttreeshap").TreeExplainer
+    return kind(model, algorithm="v2", n_jobs=1).shap_values
+
+
+#: method -> what it computes, and (model, background) -> the function from rows
+OTHERS = {
+    "woodelf-explainer": ("interventional", woodelf),
+    "shapiq": ("interventional", shapiq_interventional),
+    "shapiq, path": ("path-dependent", shapiq_path),
+    "treeig": ("integrated gradients", treeig),
+    "fasttreeshap v2": ("path-dependent", fasttreeshap),
+}
+FEW_ROWS = {"shapiq": 50, "treeig": 20}  # of methods that take longest: their time is scaled
+
+
+def many_rows(
+    name: str, model: Any, predict: Callable[[np.ndarray], Any], rows: np.ndarray, background: np.ndarray
+) -> list[str]:
+    """Lines: what many rows cost with each method, in predictions; a method that does not run says why."""
+    one, ensemble = seconds(lambda: predict(rows), 1), load(model)
+    exact, path = pattern_tables(ensemble, background), cover_tables(ensemble)
+    lines = [
+        f"| {name} | texplainer | interventional | {seconds(lambda: exact(rows, threads=1), 1) / one:.1f} |",
+        f"| {name} | texplainer | path-dependent | {seconds(lambda: path(rows, threads=1), 1) / one:.1f} |",
+    ]
+    own = own_values(model)
+    methods: dict[str, tuple[str, Any]] = dict(OTHERS)
+    if own is not None:
+        methods["own"] = ("path-dependent", lambda model, background: own)
+    for method, (kind, make) in methods.items():
+        few = rows[: FEW_ROWS.get(method, len(rows))]
+        try:
+            run = make(model, background)
+            cost = f"{len(rows) / len(few) * seconds(lambda run=run, few=few: run(few), 1) / one:.0f}"
+        except Exception as error:  # whatever a library raises
+            cost = f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"
+        lines.append(f"| {name} | {method} | {kind} | {cost} |")
+    return lines
+
+
+def interaction_line(
+    name: str, model: Any, predict: Callable[[np.ndarray], Any], rows: np.ndarray, background: np.ndarray
+) -> str:
+    """One line: interaction values of some rows, in predictions."""
+    few, ensemble = rows[:SLOW_ROWS], load(model)
+    scale = len(rows) / len(few)
+    one = seconds(lambda: predict(rows))
+    exact, path = pattern_tables(ensemble, background), cover_tables(ensemble)
+    cells = [f"{scale * seconds(partial(t.pairs, few, threads=1), 1) / one:.0f}" for t in (exact, path)]
+    if type(model).__module__.startswith("xgboost"):
+        table = import_module("xgboost").DMatrix(few, nthread=1)
+        booster = model.get_booster()
+        took = seconds(lambda: booster.predict(table, pred_interactions=True), 1)
+        own = booster.predict(table, pred_interactions=True)[:, :-1, :-1]
+        cells += [f"{scale * took / one:.0f}", f"{np.abs(own - path.pairs(few)[..., 0]).max():.1e}"]
+    else:
+        cells += ["", ""]
+    try:
+        explainer = import_module("shap").TreeExplainer(model)
+        few_shap = few[:10]
+        took = seconds(lambda: explainer.shap_interaction_values(few_shap), 1)
+        cells.append(f"{len(rows) / len(few_shap) * took / one:.0f}")
+    except Exception as error:  # whatever a library raises
+        cells.append(type(error).__name__)
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def big(trees: int, rows: int) -> None:
+    """Time and memory of a large model: trees of depth 10, 500 features."""
+    import resource
+
+    import lightgbm
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 500)).astype(np.float32).astype(np.float64)
+    y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + X[:, 3:200].sum(axis=1) / 10 + rng.normal(size=len(X))
+    options = {"max_depth": 10, "num_leaves": 1024, "min_child_samples": 5, "learning_rate": 0.05}
+    model = lightgbm.LGBMRegressor(n_estimators=trees, verbose=-1, **options).fit(X, y)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    began = time.perf_counter()
+    tables = pattern_tables(load(model), X[-BACKGROUND:])
+    gap, size = 0.0, 2000
+    for first in range(0, rows, size):  # as the explainer does, a block at a time
+        block = X[np.arange(first, min(first + size, rows)) % len(X)]
+        values = tables(block)
+        gap = max(gap, float(np.abs(values.sum(axis=(1, 2)) - _missing(tables, model, block, X)).max()))
+    took = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    nodes = len(tables.nodes.kind)
+    print(
+        f"{trees} trees of depth 10 ({nodes:,} nodes), 500 features, {rows:,} rows: {took:.1f} s, "
+        f"peak {peak:.0f} MB ({before:.0f} MB before), largest gap of the sums {gap:.1e}"
+    )
+
+
+def _missing(tables: Any, model: Any, block: np.ndarray, X: np.ndarray) -> np.ndarray:
+    return model.predict(block) - model.predict(X[-BACKGROUND:]).mean()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument(
+        "--many", type=int, default=20_000, help="rows beside the other libraries; 0 for none"
+    )
+    parser.add_argument("--big", action="store_true", help="a large model: time and memory")
+    parser.add_argument("--trees", type=int, default=1000, help="of the large model")
     given = parser.parse_args()
+    if given.big:
+        return big(given.trees, given.rows or 100_000)
+    given.rows = given.rows or 2000
     X, y = data()
+    fitted = list(models(X, y))
     rows, background = X[: given.rows], X[-BACKGROUND:]
     named = ("xgboost-cpu", "lightgbm", "catboost", "scikit-learn", "numba", "shap")
     packages = ", ".join(f"{name} {version(name)}" for name in named if _has(name))
@@ -146,12 +278,34 @@ def main() -> None:
         "",
         "| model | texplainer | first | own | shap, path-dependent | shap, interventional | difference |",
         "|---|---|---|---|---|---|---|",
-        *(line(*model, rows, background) for model in models(X, y)),
+        *(line(*model, rows, background) for model in fitted),
+        "",
+        "## Interaction values",
+        "",
+        f"Over one prediction of the same rows; {SLOW_ROWS} rows (shap 10), scaled.",
+        "",
+        "| model | texplainer | texplainer, path-dependent | XGBoost's pred_interactions | difference | shap |",
+        "|---|---|---|---|---|---|",
+        *(interaction_line(*model, rows, background) for model in fitted[:2]),
+        "",
+        f"## Beside other libraries, {given.many} rows",
+        "",
+        "Over one prediction of the same rows. A method that does not run says why.",
+        "",
+        "| model | method | values | cost |",
+        "|---|---|---|---|",
+        *(
+            cells
+            for model in fitted[:2]
+            if given.many
+            for cells in many_rows(*model, X[np.arange(given.many) % len(X)], background)
+        ),
         "",
     ]
     print("\n".join(text))
     if given.write:
         given.write.write_text("\n".join(text), encoding="utf-8")
+    return None
 
 
 def _has(name: str) -> bool:

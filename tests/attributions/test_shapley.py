@@ -173,3 +173,19 @@ def test_path_dependent_values_behind_a_column_transformer_sum_up():
     np.testing.assert_allclose(found.base_values, shap.TreeExplainer(forest).expected_value[1], atol=1e-12)
     assert np.abs(found.values[:, 0] - own[:, 0]).max() > 0  # one-hot columns of a column are one player
     assert "contribution" in str(found[0])
+
+
+@pytest.mark.parametrize("attribution", ["shapley", "shapley_path"])
+def test_values_given_to_shap_sum_to_the_prediction_in_its_plots(attribution):
+    shap = pytest.importorskip("shap")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(200, 4))
+    model = HistGradientBoostingClassifier(max_iter=20).fit(X, X[:, 0] * X[:, 1] > 0)
+    given = TExplainer(model, X[:80], attribution=attribution)(X[100:110]).to_shap()
+    total = given.base_values + given.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.decision_function(X[100:110]), atol=1e-9)
+    shap.plots.waterfall(given[0], show=False)
+    texts = " ".join(text.get_text() for text in plt.gcf().findobj(plt.Text))
+    plt.close("all")
+    assert f"{total[0]:.3f}".replace("-", "\u2212") in texts or f"{total[0]:.3f}" in texts

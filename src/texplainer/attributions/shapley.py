@@ -39,7 +39,9 @@ COVER = 0.997  # of Student's distribution on either side: what the error bounds
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
 Estimate = Callable[[ExplainContext, Any], PathContributions]
 
-TREE_MOVES = 3  # by which the relative change of trees is measured: each costs as much as the values
+#: moves by which the relative change of trees is measured. Each costs as much as the values: eight would find the
+#: unstable fifth of the rows a little better (area under the curve 0.94 to 0.97, three 0.90 to 0.94) at twice the cost
+TREE_MOVES = 3
 
 
 def shapley(context: ExplainContext) -> AttributionResult:

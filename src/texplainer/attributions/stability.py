@@ -3,7 +3,8 @@
 It is the expected relative change of its values, |values' - values| / |values| over the
 features, when every continuous number of the row moves by 5% of its SD (a normal deviate of that size each);
 discrete columns are known exactly and stay. Slopes averaged over points tell it for nothing
-(`Gradient.change`); slopes of trees are taken again at eight moved rows, other attributions at two.
+(`Gradient.change`); slopes of trees are taken again at eight moved rows, exact Shapley values at three, other
+attributions at two.
 """
 
 from __future__ import annotations

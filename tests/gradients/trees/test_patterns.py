@@ -217,3 +217,36 @@ def test_increasing_transformations_and_equivalent_thresholds_change_nothing():
 
     other = assemble([lowered(t) for t in trees_of(ensemble)], features=6, base=[0.0], link="identity")
     np.testing.assert_array_equal(pattern_tables(other, background)(rows), values)
+
+
+def test_a_background_of_20_000_rows_equals_the_enumeration():
+    rng = np.random.default_rng(11)
+    ensemble = random_ensemble(rng, depth=6, features=4, trees=2)
+    background, rows = random_rows(rng, 20_000, 4), random_rows(rng, 2, 4)
+    weights = np.full(20_000, 1 / 20_000)
+    # the twin predicts distinct mixtures of outcomes once: rows that satisfy the same conditions are one
+    splits = {
+        (int(t.column[n]), float(t.threshold[n]))
+        for t in trees_of(ensemble)
+        for n in np.flatnonzero(t.left >= 0)
+    }
+    assert len(splits) > 10
+    found = pattern_tables(ensemble, background, weights=weights)(rows)
+
+    def f(inputs):
+        bins = np.column_stack(
+            [
+                np.where(
+                    np.isnan(inputs[:, j]),
+                    -1,
+                    np.searchsorted(sorted(t for c, t in splits if c == j), inputs[:, j]),
+                )
+                for j in range(4)
+            ]
+        )
+        _, first, which = np.unique(bins, axis=0, return_index=True, return_inverse=True)
+        return predict(ensemble, inputs[first])[which.reshape(-1)]
+
+    for row, values in zip(rows, found, strict=True):
+        expected = enumerated(f, row, background, weights, np.arange(4))
+        np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-11)
