@@ -43,14 +43,16 @@ def learn_with_categories(
     source = background if training is None else training
     feature_names = feature_names or _model_names(model, source)
     names = frames.names_of(source, feature_names)
-    wishes = _wishes(categorical, names)
-    declared = {n: "declared" for n, wish in wishes.items() if wish in ("nominal", "ordinal", "declared")}
+    requests = _requests(categorical, names)
+    declared = {
+        n: "declared" for n, request in requests.items() if request in ("nominal", "ordinal", "declared")
+    }
     encoded = dict.fromkeys(
         encoded_columns(model, names) if categorical is None else (), "encoded by the model"
     )
     schema, rows = frames.learn(source, feature_names, (*declared, *encoded), absent_value(model))
-    schema = _with_wishes(schema, wishes)
-    groups = _groups(wishes, names)
+    schema = _with_requests(schema, requests)
+    groups = _groups(requests, names)
     reasons = encoded | declared | dict.fromkeys(groups, "declared")
     if categorical is None:
         named = schema.named or feature_names is not None
@@ -86,7 +88,7 @@ def _mention(groups: Groups, names: Sequence[str]) -> None:
         )
 
 
-def _wishes(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
+def _requests(categorical: Sequence[Any] | Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any]:
     """Read `categorical` as {column: word} and {group: columns}."""
     if categorical is None:
         return {}
@@ -123,14 +125,14 @@ def _column(column: Any, names: Sequence[str]) -> str:
     return str(column)
 
 
-def _groups(wishes: Mapping[str, Any], names: Sequence[str]) -> Groups:
+def _groups(requests: Mapping[str, Any], names: Sequence[str]) -> Groups:
     """Return the declared groups; reject those that cannot be folded."""
     groups: Groups = {}
     taken: dict[int, str] = {}
-    for group, wish in wishes.items():
-        if isinstance(wish, str):
+    for group, request in requests.items():
+        if isinstance(request, str):
             continue
-        columns = groups[group] = tuple(names.index(_column(c, names)) for c in wish)
+        columns = groups[group] = tuple(names.index(_column(c, names)) for c in request)
         if not columns:
             raise InputError(f"the categorical group {group!r} is empty; give its one-hot columns' names.")
         twice = [names[c] for c in columns if taken.setdefault(c, group) != group]
@@ -141,12 +143,12 @@ def _groups(wishes: Mapping[str, Any], names: Sequence[str]) -> Groups:
     return groups
 
 
-def _with_wishes(schema: Schema, wishes: Mapping[str, Any]) -> Schema:
+def _with_requests(schema: Schema, requests: Mapping[str, Any]) -> Schema:
     """Apply the user's "ordinal" and "numeric" declarations over what was detected."""
     at = {name: j for j, name in enumerate(schema.names)}
-    ordinal = set(schema.ordinal) | {at[n] for n, wish in wishes.items() if wish == "ordinal"}
-    ordinal -= {at[n] for n, wish in wishes.items() if wish == "nominal"}
-    numeric = {at[n] for n, wish in wishes.items() if wish == "numeric"}
+    ordinal = set(schema.ordinal) | {at[n] for n, request in requests.items() if request == "ordinal"}
+    ordinal -= {at[n] for n, request in requests.items() if request == "nominal"}
+    numeric = {at[n] for n, request in requests.items() if request == "numeric"}
     coded = [schema.names[j] for j in numeric if schema.levels.get(j, (False, True)) != (False, True)]
     if coded:
         raise InputError(
@@ -160,7 +162,9 @@ def declared_numeric(categorical: Any, names: Sequence[str]) -> list[int]:
     """The columns declared "numeric": they are not discrete, however few values they hold."""
     if not isinstance(categorical, Mapping):
         return []
-    declared = {str(n) for n, wish in categorical.items() if isinstance(wish, str) and wish == "numeric"}
+    declared = {
+        str(n) for n, request in categorical.items() if isinstance(request, str) and request == "numeric"
+    }
     return [j for j, name in enumerate(names) if name in declared]
 
 

@@ -110,12 +110,12 @@ def _save(job: Any, out: str, arguments: dict[str, Any]) -> int:
     """Stream the table through the explainer into one file."""
     from texplainer.files import job as jobs
     from texplainer.files import results
-    from texplainer.support.progress import telling
+    from texplainer.support.progress import reporting
 
     counts: dict[str, int] = {}
     first = ""
     writer = results.ResultWriter(out, key=arguments["sign"], **job.facts)
-    with writer, telling(None, 0, job.table.rows) as tell:
+    with writer, reporting(None, 0, job.table.rows) as tell:
         for start, piece in jobs.explain_blocks(job):
             writer.write(piece)
             for stability, number in piece.stability_counts().items():

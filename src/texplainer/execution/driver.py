@@ -19,7 +19,7 @@ from texplainer.files import audit
 from texplainer.files.convert import open_source
 from texplainer.files.parquet_rows import ParquetRows, RowStream, digest_rows
 from texplainer.files.paths import sweep_parts
-from texplainer.support.progress import Tell, telling
+from texplainer.support.progress import OnProgress, reporting
 
 
 def run(
@@ -33,7 +33,7 @@ def run(
     shard_rows: int | None = None,
     memory: str | int | None = None,
     workers: int | None = None,
-    progress: bool | Tell | None = None,
+    progress: bool | OnProgress | None = None,
     retries: int = 1,
     record: Mapping[str, Any] | None = None,
 ) -> RunReport:
@@ -101,7 +101,7 @@ class RunOptions:
     memory: str | int | None
     workers: int
     retries: int
-    progress: bool | Tell | None
+    progress: bool | OnProgress | None
     record: Mapping[str, Any] | None
 
 
@@ -236,7 +236,7 @@ def _carry_out(
     folder: Path,
     planned: dict[str, int],
     done: list[ShardRecord],
-    progress: bool | Tell | None,
+    progress: bool | OnProgress | None,
 ) -> tuple[list[ShardRecord], str]:
     """Explain the shards that are missing; every record is in the manifest before the next is awaited."""
     finished = {r.index for r in done}
@@ -245,7 +245,7 @@ def _carry_out(
         return [], ""
     rows = sum(r.rows for r in done)
     records: list[ShardRecord] = []
-    with telling(progress, rows, planned["rows"]) as tell, closing(backend.map(order, todo)) as found:
+    with reporting(progress, rows, planned["rows"]) as tell, closing(backend.map(order, todo)) as found:
         for record in found:
             records.append(record)
             try:

@@ -230,12 +230,12 @@ _OPEN: dict[str, tuple[ShardJob, RowStream]] = {}
 _ONE_AT_A_TIME = threading.Lock()  # a stream has one position, a process one setting of threads
 
 
-def keep_parcel(parcel: PickledJob) -> None:
+def keep_pickled(pickled: PickledJob) -> None:
     """Receive a job; it is unpacked when its first shard arrives."""
-    _KEPT[parcel.name] = parcel
+    _KEPT[pickled.name] = pickled
 
 
-def forget_parcel(name: str) -> None:
+def forget_pickled(name: str) -> None:
     """Drop a finished job."""
     _KEPT.pop(name, None)
     _OPEN.pop(name, None)

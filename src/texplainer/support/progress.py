@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 #: a progress callback: (rows done, rows in total)
-Tell = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 def watched(show: bool | None = None) -> bool:
@@ -28,7 +28,7 @@ def track(
 
 
 @contextlib.contextmanager
-def telling(progress: bool | Tell | None, done: int, total: int) -> Iterator[Tell]:
+def reporting(progress: bool | OnProgress | None, done: int, total: int) -> Iterator[OnProgress]:
     """Return a callback of (rows done, rows in total); by default a progress bar on a terminal."""
     if callable(progress):
         yield progress
@@ -73,7 +73,7 @@ def _tracked(tasks: Sequence[T], label: str, sizes: Sequence[int] | None) -> Ite
 
 
 @contextlib.contextmanager
-def _row_bar(done: int, total: int) -> Iterator[Tell]:
+def _row_bar(done: int, total: int) -> Iterator[OnProgress]:
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 

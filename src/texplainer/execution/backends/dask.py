@@ -15,23 +15,23 @@ from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
 from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.worker import PickledJob, explain_kept, failed, forget_parcel, keep_parcel
+from texplainer.execution.worker import PickledJob, explain_kept, failed, forget_pickled, keep_pickled
 
 
 class Carrier(WorkerPlugin):
     """Leaves the pickled job at a worker."""
 
-    def __init__(self, parcel: PickledJob) -> None:
-        self.parcel = parcel
-        self.name = f"texplainer-{parcel.name}"
+    def __init__(self, pickled: PickledJob) -> None:
+        self.pickled = pickled
+        self.name = f"texplainer-{pickled.name}"
 
     def setup(self, worker: Any) -> None:
         """Keep the pickled job; called once at every worker."""
-        keep_parcel(self.parcel)
+        keep_pickled(self.pickled)
 
     def teardown(self, worker: Any) -> None:
         """Drop the job when the run is over."""
-        forget_parcel(self.parcel.name)
+        forget_pickled(self.pickled.name)
 
 
 def on_dask(order: Dispatch, shards: Iterable[Shard]) -> Records:
@@ -39,7 +39,7 @@ def on_dask(order: Dispatch, shards: Iterable[Shard]) -> Records:
     queue = iter(shards)
     with ExitStack() as stack:
         client = _client(order.on, order.workers, stack)
-        carrier = Carrier(order.parcel)
+        carrier = Carrier(order.pickled)
         client.register_plugin(carrier)
         stack.callback(client.unregister_worker_plugin, carrier.name)
         flying: dict[Any, Shard] = {}
@@ -51,7 +51,7 @@ def on_dask(order: Dispatch, shards: Iterable[Shard]) -> Records:
                 # impure: a shard's file is part of its result, so that a remembered one will not do
                 future = client.submit(
                     explain_kept,
-                    order.parcel.name,
+                    order.pickled.name,
                     shard,
                     pure=False,
                     retries=order.job.retries,

@@ -17,7 +17,7 @@ from texplainer.execution.worker import (
     explain_kept,
     explain_shard,
     failed,
-    keep_parcel,
+    keep_pickled,
 )
 from texplainer.files.parquet_rows import RowStream
 from texplainer.support.parent_watch import end_with
@@ -83,10 +83,10 @@ class _Pool:
         from joblib.externals.loky import ProcessPoolExecutor
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
-        self.name = order.parcel.name
+        self.name = order.pickled.name
         self.broken = BrokenProcessPool
         self.executor = ProcessPoolExecutor(
-            workers, initializer=keep_in_worker, initargs=(order.parcel, os.getpid())
+            workers, initializer=keep_in_worker, initargs=(order.pickled, os.getpid())
         )
 
     def submit(self, shard: Shard) -> Future[ShardRecord]:
@@ -96,9 +96,9 @@ class _Pool:
         self.executor.shutdown(wait=True, kill_workers=True)
 
 
-def keep_in_worker(parcel: PickledJob, parent: int) -> None:
+def keep_in_worker(pickled: PickledJob, parent: int) -> None:
     """Store the pickled job in a new worker, which exits when its parent ends."""
-    keep_parcel(parcel)
+    keep_pickled(pickled)
     end_with(parent)
 
 

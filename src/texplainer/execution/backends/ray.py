@@ -14,7 +14,7 @@ from typing import Any
 
 from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.worker import PickledJob, ShardRecord, explain_kept, failed, keep_parcel
+from texplainer.execution.worker import PickledJob, ShardRecord, explain_kept, failed, keep_pickled
 
 ray: Any = import_module("ray")  # type checkers take `import ray` for this very file
 
@@ -22,9 +22,9 @@ ray: Any = import_module("ray")  # type checkers take `import ray` for this very
 class Worker:
     """An actor that keeps the pickled job and explains the shards it is given."""
 
-    def __init__(self, parcel: PickledJob) -> None:
-        self.name = parcel.name
-        keep_parcel(parcel)
+    def __init__(self, pickled: PickledJob) -> None:
+        self.name = pickled.name
+        keep_pickled(pickled)
 
     def explain(self, shard: Shard) -> ShardRecord:
         """Explain one shard."""
@@ -36,10 +36,10 @@ def on_ray(order: Dispatch, shards: Iterable[Shard]) -> Records:
     queue = iter(shards)
     with ExitStack() as stack:
         _connect(order.on, order.workers, stack)
-        parcel = ray.put(order.parcel)
+        pickled = ray.put(order.pickled)
         options = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": order.job.retries}
         actor: Any = ray.remote(Worker).options(**options)
-        crew = [actor.remote(parcel) for _ in range(order.workers)]
+        crew = [actor.remote(pickled) for _ in range(order.workers)]
         for one in crew:
             stack.callback(ray.kill, one)
         flying: dict[Any, tuple[Any, Shard]] = {}

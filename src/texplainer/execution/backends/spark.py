@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from texplainer.execution.backends.table import Backend, Dispatch, Records
 from texplainer.execution.plan import Shard
-from texplainer.execution.worker import ShardRecord, explain_kept, failed, keep_parcel
+from texplainer.execution.worker import ShardRecord, explain_kept, failed, keep_pickled
 
 WAVES = 2
 
@@ -32,14 +32,14 @@ def on_spark(order: Dispatch, shards: Iterable[Shard]) -> Records:
     queue = iter(shards)
     with ExitStack() as stack:
         session = _session(order.on, order.workers, stack)
-        parcel: Any = session.sparkContext.broadcast(order.parcel)
-        stack.callback(parcel.destroy)
+        pickled: Any = session.sparkContext.broadcast(order.pickled)
+        stack.callback(pickled.destroy)
         pool = stack.enter_context(ThreadPoolExecutor(WAVES))
         stack.callback(session.sparkContext.cancelAllJobs)
         flying: set[Future[list[ShardRecord]]] = set()
         while True:
             while len(flying) < WAVES and (wave := list(islice(queue, order.workers))):
-                flying.add(pool.submit(_wave, session, parcel, wave, order.job.retries))
+                flying.add(pool.submit(_wave, session, pickled, wave, order.job.retries))
             if not flying:
                 return
             done, flying = wait(flying, return_when=FIRST_COMPLETED)
@@ -47,26 +47,26 @@ def on_spark(order: Dispatch, shards: Iterable[Shard]) -> Records:
                 yield from future.result()
 
 
-def _wave(session: SparkSession, parcel: Any, wave: list[Shard], retries: int) -> list[ShardRecord]:
+def _wave(session: SparkSession, pickled: Any, wave: list[Shard], retries: int) -> list[ShardRecord]:
     """Run one Spark job; if Spark gives it up, its shards are tried one by one, then recorded as failed."""
     try:
         places = session.range(0, len(wave), 1, len(wave))  # one row in each of as many partitions
-        found = places.mapInArrow(_at_worker(parcel, wave), "record string").collect()
+        found = places.mapInArrow(_at_worker(pickled, wave), "record string").collect()
         return [ShardRecord(**json.loads(row.record)) for row in found]
     except Exception as error:
         if len(wave) > 1:
-            return [record for shard in wave for record in _wave(session, parcel, [shard], retries)]
+            return [record for shard in wave for record in _wave(session, pickled, [shard], retries)]
         if retries:
-            return _wave(session, parcel, wave, retries - 1)
+            return _wave(session, pickled, wave, retries - 1)
         return [failed(wave[0], error)]
 
 
-def _at_worker(parcel: Any, wave: list[Shard]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _at_worker(pickled: Any, wave: list[Shard]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def explain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_parcel(parcel.value)
+        keep_pickled(pickled.value)
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                record = explain_kept(parcel.value.name, wave[place])
+                record = explain_kept(pickled.value.name, wave[place])
                 yield pa.RecordBatch.from_pydict({"record": [json.dumps(asdict(record))]})
 
     return explain

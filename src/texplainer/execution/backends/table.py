@@ -23,7 +23,7 @@ class Dispatch:
 
     on: Any
     job: ShardJob
-    parcel: PickledJob
+    pickled: PickledJob
     workers: int
 
 
