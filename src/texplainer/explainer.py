@@ -96,6 +96,12 @@ class TExplainer:
     max_evals
         Model evaluations that the Shapley values of one row may cost where they are estimated from
         predictions; None for 64 walks of one evaluation per feature.
+    retries
+        How often a call of the model that failed is tried again, for a model behind a service. A row whose
+        calls fail nevertheless is undefined, with the model's own error as the reason; the others are kept.
+    cache
+        True keeps the model's predictions of all rows that were asked, so that a second run of the same rows
+        costs nothing; or a dict of yours to keep them in. None keeps nothing.
     """
 
     def __init__(
@@ -114,6 +120,8 @@ class TExplainer:
         feature_names: Sequence[str] | None = None,
         batch_rows: int = predictor.BATCH_ROWS,
         max_evals: int | None = None,
+        retries: int = 0,
+        cache: Any = None,
         **unknown: Any,
     ) -> None:
         refuse_keywords("TExplainer", unknown, signature(TExplainer).parameters)
@@ -130,7 +138,14 @@ class TExplainer:
         backgrounds.check(rows, schema)
         self.schema = schema
         self.predictor = predictor.adapt(
-            model, schema, rows[:PROBE_ROWS], output=output, scale=scale, batch_rows=batch_rows
+            model,
+            schema,
+            rows[:PROBE_ROWS],
+            output=output,
+            scale=scale,
+            batch_rows=batch_rows,
+            retries=retries,
+            cache=cache,
         )
         original.check_original(self.predictor, background, rows)
         self.refit: RefitReport | None = None

@@ -8,9 +8,10 @@ outputs, [1-p, p] as probabilities and [-z, z] as log-odds, so that an output ca
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Predictor:
     batch_rows: int = BATCH_ROWS
     predicted: bool = False  # the explained output is each row's own predicted class
     ending: str = ""  # of a network that gives probabilities: "sigmoid" or "softmax"
+    cache: MutableMapping[Any, Array] | None = None  # (scale, a row's bytes) -> its prediction
     repeatable: bool = True  # whether the model gave the same answer when it was asked twice
     row_by_row: bool = True  # whether the answer to a row does not depend on the others
 
@@ -61,6 +63,21 @@ class Predictor:
 
     def everything(self, rows: Array) -> Array:
         """Predict all outputs, (rows, all outputs)."""
+        if self.cache is not None:
+            return self._remembered(self.cache, rows)
+        return self._in_batches(rows)
+
+    def _remembered(self, cache: MutableMapping[Any, Array], rows: Array) -> Array:
+        """Predict the rows that were not predicted before, each once."""
+        keys = [(self.scale, row.tobytes()) for row in np.ascontiguousarray(rows, dtype=np.float64)]
+        places = list({key: i for i, key in enumerate(keys) if key not in cache}.values())
+        for first in range(0, len(places), self.batch_rows):  # what was answered before a failure is kept
+            part = places[first : first + self.batch_rows]
+            for i, answer in zip(part, self._checked(rows[part]), strict=True):
+                cache[keys[i]] = answer
+        return np.array([cache[key] for key in keys]).reshape(len(rows), len(self.all_names))
+
+    def _in_batches(self, rows: Array) -> Array:
         if len(rows) <= self.batch_rows:
             return self._checked(rows)
         parts = [self._checked(rows[i : i + self.batch_rows]) for i in range(0, len(rows), self.batch_rows)]
@@ -88,6 +105,8 @@ def adapt(
     output: Any = None,
     scale: str = "auto",
     batch_rows: int = BATCH_ROWS,
+    retries: int = 0,
+    cache: MutableMapping[Any, Array] | bool | None = None,
 ) -> Predictor:
     """Choose the adapter of a model, its scale and the outputs to explain.
 
@@ -108,6 +127,8 @@ def adapt(
     if adapter.doubt and chosen != "raw":
         warnings.warn(adapter.doubt, ModelWarning, stacklevel=3)
     call = guarded(adapter.scales[chosen], model)
+    if retries:
+        call = partial(_retried, call, retries)
     schema, first = _first_answer(call, (adapter.schema or schema, schema), probe)
     repeatable = _answers_again(call, schema.write(probe.copy()), first)
     row_by_row = not repeatable or _answers_alone(call, schema, probe, first)
@@ -134,6 +155,7 @@ def adapt(
         dtype=np.dtype(np.float32 if narrow else np.float64),
         unit=adapter.unit or float(np.finfo(width).eps / 2),
         batch_rows=batch_rows,
+        cache=cache if isinstance(cache, MutableMapping) else {} if cache else None,
         repeatable=repeatable,
         row_by_row=row_by_row,
         ending=adapter.ending,
@@ -141,6 +163,16 @@ def adapt(
     if isinstance(output, str) and output == "predicted":
         return replace(predictor, outputs=tuple(range(len(names))), predicted=True)
     return replace(predictor, outputs=_choose(output, names, adapter.labels, task))
+
+
+def _retried(call: Callable[[Any], Any], retries: int, table: Any) -> Any:
+    """Call the model again if it fails, with an untouched table."""
+    for _ in range(retries):
+        try:
+            return call(table.copy() if hasattr(table, "copy") else table)
+        except Exception:  # whatever a service raises; the last call's error is reported
+            continue
+    return call(table)
 
 
 def _first_answer(
@@ -198,6 +230,14 @@ def _answers_alone(call: Callable[[Any], Any], schema: Schema, probe: Array, fir
     return False
 
 
+def _remedy(error: BaseException) -> str:
+    """What may help: another table, or another try."""
+    wrong_input = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
+    if isinstance(error, wrong_input):
+        return "Check that it is fitted and that the table is the one it expects."
+    return "If it may succeed at another try, pass retries= to TExplainer."
+
+
 def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
     """Call the user's model; any exception becomes a `ModelError`.
 
@@ -211,7 +251,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
     except (Exception, SystemExit) as error:
         raise ModelError(
             f"the model failed on {rows} rows with {type(error).__name__}: {str(error).rstrip('.')}. "
-            "Check that it is fitted and that the table is the one it expects."
+            f"{_remedy(error)}"
         ) from error
     try:
         raw = np.array(native.array_of(answer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, MutableMapping, Set
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ Check = tuple[Callable[[Any], bool], str]
 CHECKS: dict[str, Check] = {
     "batch_rows": (_positive, "a whole number of at least 1"),
     "max_evals": (lambda v: v is None or _positive(v), "None or a whole number of at least 1"),
+    "retries": (lambda v: _whole(v) and v >= 0, "a whole number of at least 0"),
+    "cache": (
+        lambda v: v is None or isinstance(v, (bool, MutableMapping)),
+        "True, a dict to keep predictions in, or None",
+    ),
     "step": (lambda v: not isinstance(v, (bool, np.ndarray)), "'auto', 'paper' or a number"),
     "scale": (lambda v: isinstance(v, str), "'auto' or the name of one scale"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 pytest.importorskip("numba")
 xgb = pytest.importorskip("xgboost")
@@ -97,8 +97,8 @@ def test_scalers_in_front_change_nothing():
     plain.fit(scaled, Y)
     through = TExplainer(pipe, X).engine.gradient(X[:20])
     direct = TExplainer(plain, scaled).engine.gradient(scaled[:20])
-    sigma = X.std(axis=0)[:, None]
-    np.testing.assert_allclose(through.values * sigma, direct.values, rtol=1e-9, atol=1e-12)
+    sigma = X.std(axis=0)[:, None]  # forests compare in float32
+    np.testing.assert_allclose(through.values * sigma, direct.values, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("y", [Y, THREE], ids=["regression", "multiclass"])
@@ -151,7 +151,7 @@ FALLING_BACK = {
     "linear models": lambda: lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(X, Y),
     "no trees": lambda: xgb.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1).fit(X, Y),
     "objective is a function": lambda: xgb.XGBRegressor(n_estimators=3, objective=own_objective).fit(X, Y),
-    "transformer": lambda: make_pipeline(FunctionTransformer(np.tanh), RandomForestRegressor(5)).fit(X, Y),
+    "several columns": lambda: make_pipeline(Normalizer(), RandomForestRegressor(5)).fit(X, Y),
 }
 
 

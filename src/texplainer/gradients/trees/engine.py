@@ -63,7 +63,8 @@ def _replaced(explained: Any) -> Any:
     rounded = predictor.schema.narrow_floats and ensemble.dtype != np.float32
     coded = {feature for feature, _ in ensemble.categories} <= set(predictor.schema.levels)
     steep = predictor.scale == "log-odds" and ensemble.link in ("share", "shares")
-    if explained.before is not identity or rounded or steep or not coded:
+    behind = explained.before is not identity or hasattr(predictor.model, "steps")
+    if behind or rounded or steep or not coded:
         return None
 
     @cache

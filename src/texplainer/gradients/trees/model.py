@@ -18,6 +18,8 @@ from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Gradient, Settings
 from texplainer.gradients.transformers import Map, Pullback, chain, compose, elementwise, identity
 from texplainer.gradients.trees.ensemble import TreeEnsemble
+from texplainer.gradients.trees.fold import fold
+from texplainer.gradients.trees.inputs import cells_of, split_pipeline
 from texplainer.gradients.trees.links import link
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.soft import (
@@ -62,12 +64,8 @@ class SmoothedTreeModel:
 def read(predictor: Predictor, background: Array, settings: Settings | None = None) -> SmoothedTreeModel:
     """Read a model's trees and check that they predict what the model predicts."""
     settings = settings or Settings()
-    before, final = chain(predictor.model)
-    ensemble = load(final)
-    if not np.isnan(ensemble.missing):
-        before = compose(before, elementwise(lambda x: (ensemble.marked(x), np.ones(x.shape))))
+    ensemble, before, cells = _as_seen(predictor, background)
     after = link(ensemble, predictor.scale, predictor.task)
-    cells = partial(_cells, predictor)
     inputs = before(cells(background))[0]
     if inputs.shape[1] != ensemble.features:
         raise Unsupported(
@@ -90,6 +88,29 @@ def read(predictor: Predictor, background: Array, settings: Settings | None = No
     )
     _check(explained, background)
     return explained
+
+
+def _as_seen(predictor: Predictor, background: Array) -> tuple[TreeEnsemble, Map, Callable[[Array], Array]]:
+    """The trees, what stands before them, and the cells that it takes.
+
+    Behind column-wise transformers the trees are folded onto the raw columns; behind others, such as PCA,
+    the transformers' derivatives are chained.
+    """
+    transformers, final = split_pipeline(predictor.model)
+    ensemble = load(final)
+    reason = None
+    if transformers:
+        try:
+            return fold(ensemble, predictor, background), identity, lambda rows: rows
+        except Unsupported as found:
+            reason = found
+    try:
+        before, _ = chain(predictor.model)
+    except Unsupported as other:
+        raise Unsupported(f"{reason or other}") from None
+    if not np.isnan(ensemble.missing):
+        before = compose(before, elementwise(lambda x: (ensemble.marked(x), np.ones(x.shape))))
+    return ensemble, before, partial(cells_of, predictor)
 
 
 def _unit(predictor: Predictor, inputs: Array, settings: Settings, diagonal: bool) -> Array:
@@ -132,17 +153,6 @@ def _is_diagonal(before: Map, rows: Array) -> bool:
     direction = 2 + np.cos(np.sqrt(2) * np.arange(1, rows.shape[1] + 1))
     ones, found = back(np.stack([np.ones(rows.shape), np.tile(direction, (len(rows), 1))]))
     return np.allclose(found, ones * direction, rtol=1e-9, atol=1e-9 * np.abs(ones).max(initial=0.0))
-
-
-def _cells(predictor: Predictor, rows: Array) -> Array:
-    """Codes of numeric levels as their values; of a categorical dtype codes, as the libraries read them."""
-    schema, out = predictor.schema, rows
-    for j, levels in schema.levels.items():
-        if schema.dtypes.get(j) is None and all(isinstance(level, (int, float)) for level in levels):
-            out = rows.copy() if out is rows else out
-            codes = np.where(np.isnan(rows[:, j]), 0, rows[:, j]).astype(int)
-            out[:, j] = np.where(np.isnan(rows[:, j]), np.nan, np.asarray(levels, dtype=float)[codes])
-    return out
 
 
 def _check(explained: SmoothedTreeModel, background: Array) -> None:

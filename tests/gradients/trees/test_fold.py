@@ -1,0 +1,137 @@
+"""Trees behind column-wise transformers, folded onto the raw columns: the same predictions, bit for bit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+
+import texplainer as tx
+from texplainer.errors import Unsupported
+from texplainer.gradients.trees.fold import fold
+from texplainer.gradients.trees.readers.table import load
+from texplainer.gradients.trees.shapley import raw_sums
+
+NUMBERS = {
+    "scaler": lambda: StandardScaler(),
+    "imputer and scaler": lambda: make_pipeline(SimpleImputer(), StandardScaler()),
+    "indicator": lambda: SimpleImputer(add_indicator=True),
+    "logarithm": lambda: FunctionTransformer(np.log1p),
+    "decreasing": lambda: FunctionTransformer(np.negative),
+    "power": lambda: PowerTransformer(),
+    "quantiles": lambda: QuantileTransformer(n_quantiles=40),
+    "bins": lambda: make_pipeline(SimpleImputer(), KBinsDiscretizer(5, encode="ordinal")),
+}
+ENCODERS = {
+    "one-hot": lambda: OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    "ordinal": lambda: OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    "target": lambda: TargetEncoder(target_type="binary"),
+}
+MODELS = {
+    "histogram boosting": lambda: HistGradientBoostingClassifier(max_iter=20),
+    "forest": lambda: RandomForestClassifier(10, max_depth=6, random_state=0),
+    "boosting": lambda: make_pipeline(SimpleImputer(), GradientBoostingClassifier(n_estimators=10)),
+}
+
+
+def people(rows=400):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, rows).round(),
+            "town": rng.choice(["x", "y", "z"], rows),
+            "fare": rng.gamma(2, 10, rows),
+            "owner": rng.choice(["u", "v"], rows),
+        }
+    )
+    frame.loc[::17, "fare"] = np.nan
+    return frame, ((frame.age > 40) ^ (frame.town == "x") ^ (frame.fare.fillna(0) > 20)).astype(int)
+
+
+def fitted(numbers, encoder, model):
+    frame, y = people()
+    columns = make_column_transformer(
+        (NUMBERS[numbers](), ["age", "fare"]), (ENCODERS[encoder](), ["town", "owner"])
+    )
+    return make_pipeline(columns, MODELS[model]()).fit(frame, y), frame
+
+
+CASES = [
+    *((numbers, "one-hot", "histogram boosting") for numbers in NUMBERS),
+    *(("imputer and scaler", encoder, model) for encoder in ENCODERS for model in MODELS),
+]
+
+
+@pytest.mark.parametrize(("numbers", "encoder", "model"), CASES)
+def test_folded_trees_predict_what_the_model_predicts(numbers, encoder, model):
+    pipeline, frame = fitted(numbers, encoder, model)
+    explainer = tx.TExplainer(pipeline, frame[:200])
+    assert explainer.engine.name == "tree", explainer.engine.why
+    predictor = explainer.predictor
+    final = pipeline.steps[-1][1]
+    ensemble = load(final.steps[-1][1] if hasattr(final, "steps") else final)
+    folded = fold(ensemble, predictor, explainer.background.rows)
+    new = frame[200:].copy()
+    new.loc[new.index[:20], "town"] = "elsewhere"  # a category that nobody has seen
+    new.loc[new.index[20:30], "age"] = np.linspace(0, 200, 10)
+    rows = explainer.schema.read(new)
+    raw = raw_sums(folded, rows)
+    probability = pipeline.predict_proba(new)[:, 1]
+    share = raw[:, 0] if folded.link == "share" else 1 / (1 + np.exp(-raw[:, 0]))
+    np.testing.assert_allclose(share, probability, atol=1e-12)
+
+
+def test_values_at_thresholds_keep_their_side():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 5, size=(300, 3)) / 3.0
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)).fit(
+        X, X[:, 0] > X[:, 1]
+    )
+    explainer = tx.TExplainer(model, X[:100])
+    folded = fold(load(model[-1]), explainer.predictor, explainer.background.rows)
+    edges = np.unique(folded.threshold[(folded.kind & 1) == 0])
+    rows = np.repeat(X[:1], 2 * len(edges), axis=0)
+    rows[:, 0] = np.concatenate([edges, np.nextafter(edges, np.inf)])
+    np.testing.assert_allclose(raw_sums(folded, rows)[:, 0], model.predict_proba(rows)[:, 1], atol=1e-12)
+
+
+def test_slopes_are_those_of_differences():
+    pipeline, frame = fitted("imputer and scaler", "one-hot", "forest")
+    exact = tx.TExplainer(pipeline, frame[:200])(frame[200:208]).values[:, [0, 2]]
+    other = tx.TExplainer(pipeline, frame[:200], engine="finite-difference")(frame[200:208]).values[:, [0, 2]]
+    assert (exact * other).sum() > 0.95 * np.linalg.norm(exact) * np.linalg.norm(other)
+
+
+def test_conditions_that_are_not_one_interval_are_refused():
+    frame, y = people()
+    bins = make_pipeline(SimpleImputer(), KBinsDiscretizer(5, encode="onehot-dense"))
+    model = make_pipeline(bins, RandomForestClassifier(5, random_state=0)).fit(frame[["age", "fare"]], y)
+    explainer = tx.TExplainer(lambda t: model.predict_proba(t)[:, 1], frame[["age", "fare"]])
+    from dataclasses import replace
+
+    predictor = replace(explainer.predictor, model=model)
+    with pytest.raises(Unsupported, match="several intervals"):
+        fold(load(model[-1]), predictor, explainer.background.rows)
+
+
+def test_mixing_transformers_are_chained():
+    X = np.random.default_rng(2).normal(size=(200, 4))
+    model = make_pipeline(PCA(3), GradientBoostingClassifier(n_estimators=5)).fit(X, X[:, 0] > 0)
+    assert tx.TExplainer(model, X).engine.name == "tree"
