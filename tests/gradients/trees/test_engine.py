@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_explained_as_a_black_box(word):
 
 def test_other_models_are_left_to_others():
     assert TExplainer(LinearRegression().fit(X, Y), X).engine.name == "closed-form"
-    with pytest.raises(InputError, match="no tree ensemble"):
+    with pytest.raises(InputError, match="not a tree ensemble"):
         TExplainer(LinearRegression().fit(X, Y), X, engine="tree")
 
 
