@@ -23,7 +23,7 @@ def beeswarm(explanation: Explanation, features: list[int], names: tuple[str, ..
     if not len(rows) or not features:
         return ""
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(int))]
-    shown = values[np.ix_(rows, features)]  # (rows, features)
+    shown = values[rows][:, features]  # (rows, features)
     low, high = min(0.0, float(shown.min())), max(0.0, float(shown.max()))
     span = (high - low) or 1.0
     at = LABEL + 10 + (shown - low) / span * (WIDTH - LABEL - 20)
