@@ -345,3 +345,20 @@ def test_shapley_interactions_need_trees() -> None:
         explainer.interactions(X[:2], attribution="shapley")
     with pytest.raises(InputError, match="'variation' has no interactions; expected 'slope', 'shapley'"):
         explainer.interactions(X[:2], attribution="variation")
+
+
+def test_interactions_that_do_not_fit_into_memory_are_refused_before_any_is_computed():
+    X = np.random.default_rng(0).normal(size=(20, 300))
+    calls = []
+
+    def model(rows):
+        calls.append(len(rows))
+        return rows[:, :200]
+
+    explainer = tx.TExplainer(model, X, max_evals=400)
+    calls.clear()
+    with pytest.raises(
+        tx.errors.InputError, match=r"20000 rows, 300 x 300 pairs and 200 outputs take 5\d+ GB"
+    ):
+        explainer.interactions(np.broadcast_to(X[:1], (20000, 300)))
+    assert sum(calls) <= 20000

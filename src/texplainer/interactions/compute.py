@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from texplainer.support.progress import track
 from texplainer.types import Array
 
 CELLS = 2**19  # of the matrices of a block
+MOST_BYTES = 2**33  # of one result
 
 
 def second_order(
@@ -41,6 +43,7 @@ def second_order(
     pairs = None if attribution == DEFAULT else _shapley_pairs(engine, attribution)
     outputs = len(predictor.outputs)
     shape = (len(rows), rows.shape[1], rows.shape[1], outputs)
+    _check_size(shape)
     values, error = np.full(shape, np.nan), np.full(shape, np.nan)
     predictions, cost = np.full((len(rows), outputs), np.nan), np.zeros(len(rows), dtype=np.int64)
     todo = np.delete(np.arange(len(rows)), refused)
@@ -72,6 +75,18 @@ def second_order(
         frozenset("o") if len(names) == 1 else frozenset(),
         attribution,
     )
+
+
+def _check_size(shape: tuple[int, int, int, int]) -> None:
+    """Refuse what would not fit into memory, before anything is computed."""
+    needed = 2 * 8 * prod(shape)  # values and error bounds
+    if needed > MOST_BYTES:
+        rows, columns, _, outputs = shape
+        raise InputError(
+            f"interactions of {rows} rows, {columns} x {columns} pairs and {outputs} outputs take "
+            f"{needed / 2**30:.0f} GB; at most {MOST_BYTES / 2**30:.0f} GB are computed at once. Pass fewer rows, "
+            "explain one output (output=...), or select columns."
+        )
 
 
 def _shapley_pairs(engine: Engine, attribution: str) -> Callable[[Array], Array]:

@@ -151,8 +151,7 @@ def _of_pandas(table: Any) -> Columns:
     names = plain_names(table.columns)
     labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
     values, zones, own = [], {}, list(table.dtypes)
-    for i, dtype in enumerate(own):
-        column = table.iloc[:, i]
+    for i, (dtype, (_, column)) in enumerate(zip(own, table.items(), strict=True)):
         if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
             values.append(column.to_numpy())
             continue
