@@ -94,8 +94,9 @@ class TExplainer:
         the model's predictions do not; matrix products do, in their last bits (about 1e-15 of a row's largest
         value in float64, 2e-7 in float32; 2e-11 for Gaussian processes).
     max_evals
-        Model evaluations that the Shapley values of one row may cost where they are estimated from
-        predictions; None for 64 walks of one evaluation per feature.
+        Model evaluations that the values of one row may cost where they are estimated from predictions: slopes
+        and Shapley values of functions. None for about 4n + 64 for slopes and 64 walks of n + 1 for Shapley
+        values (n features). The relative change is judged with further ones, up to half as many.
     retries
         How often a call of the model that failed is tried again, for a model behind a service. A row whose
         calls fail nevertheless is undefined, with the model's own error as the reason; the others are kept.
@@ -157,7 +158,9 @@ class TExplainer:
         self.background = backgrounds.summarise(
             rows, self.predictor, schema.narrow(limits), bandwidth, continuous
         )
-        settings = gradients.Settings(step, bandwidth, limits, batch_rows, self.background.discrete)
+        settings = gradients.Settings(
+            step, bandwidth, limits, batch_rows, self.background.discrete, max_evals
+        )
         refitted = self.refit is not None
         self._build = partial(
             level_effects.build, self.predictor, self.background, schema.names, engine, refitted=refitted

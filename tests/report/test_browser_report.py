@@ -106,7 +106,7 @@ def explained(kind):
                 + np.asarray(rows)[:, 0] * np.asarray(rows)[:, 1] / 1e6
             )
 
-        return tx.TExplainer(bent, X, max_evals=60), X[:5]
+        return tx.TExplainer(bent, X, max_evals=84), X[:5]
     if kind == "category":
         X["colour"] = pd.Categorical(random.choice(["red", "blue"], 60))
     y = (X["x0"] + X["x1"].abs() / 2 > 300) | (X["x2"] > 1000)

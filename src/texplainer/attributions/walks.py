@@ -15,10 +15,10 @@ import numpy as np
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.attributions.background_sample import BackgroundSample, PathContributions, sample_background
 from texplainer.attributions.replaced import noise_floor
+from texplainer.gradients.finite_difference.design import affordable_blocks
 from texplainer.types import Array
 
 WALKS = 64  # where `max_evals` does not say
-FEWEST = 4
 GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -26,7 +26,8 @@ def sample_of(context: ExplainContext) -> BackgroundSample:
     """The background rows of as many walks as `max_evals` allows."""
     count = WALKS
     if context.max_evals is not None:
-        count = max(FEWEST, context.max_evals // (context.rows.shape[1] + 1))
+        affordable_blocks(context.rows.shape[1], context.max_evals)  # the least is the same for slopes
+        count = context.max_evals // (context.rows.shape[1] + 1)
     return sample_background(context, count)
 
 

@@ -119,6 +119,7 @@ class Settings:
     bounds: tuple[Array, Array] | None = None
     batch_rows: int = BATCH_ROWS
     discrete: DiscreteColumns = field(default_factory=DiscreteColumns)
+    max_evals: int | None = None  # model evaluations a row's slopes may cost, where they are a choice
     average: bool = True  # whether slopes over a neighbourhood are shown, or the derivative at the row
 
     @property

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.neural_network import MLPRegressor
 
+from texplainer import TExplainer
 from texplainer.background.sd import robust_sd
+from texplainer.errors import InputError
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Settings
 from texplainer.gradients.finite_difference import design
@@ -268,3 +270,24 @@ def test_memory_grows_with_the_features_not_with_their_square():
     found = experiment.gradient(wide[:1])
     assert max(largest) <= 2 * 8 * design.CELLS
     np.testing.assert_allclose(found.values[0, :3, 0], [2, 0, 0], atol=1e-9)
+
+
+def test_max_evals_bounds_the_evaluations_of_a_row_and_buys_smaller_bounds():
+    def f(rows):
+        return np.sin(2 * rows[:, 0]) * rows[:, 1] + np.abs(rows[:, 2])
+
+    bounds = []
+    for budget in (60, 200, 1000):
+        settings = Settings(smoothing=0.4, bounds=BOUNDS, max_evals=budget)
+        found = choose(model(f), X, "finite-difference", settings).gradient(X[:20])
+        assert budget / 2 < found.evaluations.max() <= budget
+        bounds.append(np.median(found.error[:, :3]))
+    assert bounds[0] > bounds[1] > bounds[2] > 0
+
+
+@pytest.mark.parametrize("attribution", ["slope", "shapley"])
+def test_too_small_a_budget_is_refused_with_the_least(attribution):
+    least = design.least_evals(6)
+    with pytest.raises(InputError, match=f"max_evals=10 .* at least {least}"):
+        TExplainer(lambda rows: rows[:, 0] * rows[:, 1], X, attribution=attribution, max_evals=10)(X[:2])
+    TExplainer(lambda rows: rows[:, 0] * rows[:, 1], X, attribution=attribution, max_evals=least)(X[:2])

@@ -38,6 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from texplainer.errors import InputError
 from texplainer.gradients.engine import MOVE, Engine, Gradient, Settings
 from texplainer.gradients.points import Blocks
 from texplainer.models.predictor import Predictor
@@ -124,15 +125,36 @@ def designed_engine(
     integers[list(settings.discrete.integers)] = True
     rough, typical = roughness(predictor, background, move, settings.bounds, integers)
     unused = (move > 0) & ~used_features(predictor, background)
-    found = DesignedExperiment(predictor, move, width, settings.bounds, rough, unused, integers, typical)
+    count = affordable_blocks(len(move), settings.max_evals)
+    found = DesignedExperiment(
+        predictor, move, width, settings.bounds, rough, unused, integers, typical, count
+    )
     why = f"a designed experiment of {2 * found.design.pairs} points over {width:.3g} SD"
     return Engine("finite-difference", why, found.gradient, exact=False, width=width, point=point)
 
 
 def blocks(features: int, magnitudes: int | None = None) -> Blocks:
     """The design for so many features; about 4n + 64 points unless the number of magnitudes is given."""
-    order = Blocks(features, 1).order
-    return Blocks(features, max(2, magnitudes or 0, -(-(2 * features + EXTRA_PAIRS) // order)))
+    usual = -(-(2 * features + EXTRA_PAIRS) // Blocks(features, 1).order)
+    return Blocks(features, max(2, magnitudes or usual))
+
+
+def affordable_blocks(features: int, max_evals: int | None) -> int | None:
+    """The blocks that `max_evals` evaluations a row allow; None for the usual number."""
+    if max_evals is None:
+        return None
+    least = least_evals(features)
+    if max_evals < least:
+        raise InputError(
+            f"max_evals={max_evals} is too small for {features} features; expected at least {least}. "
+            "Raise it, or leave it at None."
+        )
+    return (max_evals - 1) // (2 * Blocks(features, 1).order)
+
+
+def least_evals(features: int) -> int:
+    """The smallest `max_evals`: two blocks of pairs, or four walks."""
+    return 4 * (Blocks(features, 1).order + 1)
 
 
 def roughness(
