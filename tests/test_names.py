@@ -16,6 +16,7 @@ CALLED_ELSEWHERE = {
     "with_interactions": "users, for the second-order surrogate",
     "to_excel": "users",
     "expected_value": "users of shap",
+    "engine_report": "users",
     "log_explanation": "users",
     "log_explainer": "users",
     "_load_pyfunc": "MLflow",

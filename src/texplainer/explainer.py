@@ -23,13 +23,14 @@ from texplainer.attributions.with_categories import with_categories
 from texplainer.background import summary as backgrounds
 from texplainer.categories import detect, level_effects
 from texplainer.categories.refit import RefitReport, Refitted, refit
-from texplainer.errors import ModelError, UndefinedRowsWarning
+from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explanation.blocks import RowArrays, of_predicted_class
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import blanks
 from texplainer.explanation.interactions import Interactions
 from texplainer.explanation.parts import Live
 from texplainer.gradients import engine as gradients
+from texplainer.gradients.choose import ENGINES
 from texplainer.gradients.smoothing import checked_smoothing
 from texplainer.interactions.compute import second_order
 from texplainer.models import original, predictor
@@ -260,6 +261,24 @@ class TExplainer:
         return replace(
             found, feature_names=self.schema.names, arrays={**found.arrays, "data": self.schema.shown(rows)}
         )
+
+    def engine_report(self) -> str:
+        """Which engine differentiates the model, and why each of the others does not, one line each."""
+        lines = [f"{self.engine.name}: {self.engine.why.split(';')[0]}"]
+        for name in ENGINES:
+            if name == self.engine.name:
+                continue
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self._build.func(*self._build.args[:-1], name, settings=self._settings)
+                reason = "possible, with engine=" + repr(name)
+            except (InputError, ModelError) as error:
+                reason = (
+                    str(error).split(": ", 1)[-1].removesuffix(" Use engine='auto' to take one that can.")
+                )
+            lines.append(f"not {name}: {reason}")
+        return "\n".join(lines)
 
     def recourse(
         self,

@@ -45,6 +45,7 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
 
     `absent` is what the model takes a value for that a scipy sparse table does not store.
     """
+    table = _unwrapped(table)
     if is_sparse(table):  # before mappings: one of scipy's formats is a dict
         return Columns(None, _of_array(dense(table, absent), one_row), "array")
     if isinstance(table, Mapping):
@@ -67,6 +68,32 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
         own = dtypes.dtypes_of(table, kind)
         return Columns(list(native.columns), columns, kind, None, zones, own, nulls)
     return Columns(None, _of_array(table, one_row), "array")
+
+
+def _unwrapped(table: Any) -> Any:
+    """The table inside what other libraries make of one: records, tensors with gradients, shap's maskers."""
+    if isinstance(table, np.ndarray) and table.dtype.names:
+        return {name: table[name] for name in table.dtype.names}
+    if isinstance(table, (list, tuple)) and table and all(isinstance(row, Mapping) for row in table):
+        names = list(table[0])
+        other = next((i for i, row in enumerate(table) if set(row) != set(names)), None)
+        if other is not None:
+            raise InputError(
+                f"row {other} has the columns {list(table[other])}, the first has {names}; expected the same "
+                "columns in every row. Write a missing value as None."
+            )
+        return {name: [row[name] for row in table] for name in names}
+    if hasattr(table, "detach") and hasattr(table, "cpu"):  # a torch tensor, perhaps with a gradient
+        return table.detach().cpu().numpy()
+    if type(table).__module__.startswith("shap."):
+        if hasattr(table, "weights"):  # of kmeans: its points stand for different numbers of rows
+            raise InputError(
+                f"{describe(table)} was passed as a table: weighted centres, which are not rows of the data. "
+                "Pass some hundred rows themselves, such as shap.sample(X, 100)."
+            )
+        if getattr(table, "data", None) is not None:
+            return table.data
+    return table
 
 
 def collected(table: Any) -> Any:
