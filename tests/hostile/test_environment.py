@@ -81,3 +81,11 @@ def test_trees_are_explained_without_the_compiler_and_without_a_cache():
         assert np.allclose(
             [float(v) for v in usual[1:]], [float(v) for v in other.stdout.split()[1:]], rtol=1e-9
         )
+
+
+def test_reading_an_onnx_file_leaves_no_device_id(tmp_path):
+    pytest.importorskip("onnxruntime")
+    code = "from texplainer.models.libraries import file_readers; file_readers(); import onnxruntime"
+    done = run(code, HOME=str(tmp_path), ORT_DISABLE_TELEMETRY="")
+    assert done.returncode == 0, done.stderr[-500:]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

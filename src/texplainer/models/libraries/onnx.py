@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from texplainer.errors import InputError
 from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
 from texplainer.models.scales import log_odds
 from texplainer.tables.schema import Schema
+
+# recent versions keep a device id in the home folder and report to a host when they are imported
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def _outlet(model: Any, schema: Schema) -> ModelAdapter:
