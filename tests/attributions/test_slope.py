@@ -1,5 +1,7 @@
 """The laws of `slope`: differences on discrete columns, two doors, linear models, what is flat stays 0."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.ensemble import (
@@ -148,3 +150,43 @@ def test_a_bandwidth_that_is_given_averages_the_gradient_too():
     sd = explainer.background.sigma[0]
     averaged = explainer(row).values[0, 0]
     assert averaged == pytest.approx(tx.TExplainer(kinked, X)(row).values[0, 0] / sd) and averaged < 0.6
+
+
+def ramp(rows):
+    """Constant in column 0 beyond -1 and 1, so that rows at 2.5 and more do not feel it within 1 SD."""
+    return np.clip(rows[:, 0], -1.0, 1.0) * 3.0 + rows[:, 1]
+
+
+def ramp_network():
+    """The same as a ReLU network: 3 relu(x + 1) - 3 relu(x - 1) - 3 + relu(y) - relu(-y)."""
+    model = MLPRegressor(hidden_layer_sizes=(4,), max_iter=1)
+    model.fit(np.random.default_rng(0).normal(size=(50, 3)), np.zeros(50))
+    model.coefs_ = [
+        np.array([[1.0, 1, 0, 0], [0, 0, 1, -1], [0, 0, 0, 0]]),
+        np.array([[3.0], [-3], [1], [-1]]),
+    ]
+    model.intercepts_ = [np.array([1.0, -1, 0, 0]), np.array([-3.0])]
+    return model
+
+
+def ramp_trees(name):
+    X = np.random.default_rng(1).normal(size=(2000, 3)) * [1.2, 1, 1]
+    return MODELS[name]().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]) * 3.0)
+
+
+IGNORED = {
+    "function": lambda: ramp,
+    "closed form": ramp_network,
+    **{name: partial(ramp_trees, name) for name in MODELS if name not in ("network", "extra trees")},
+}  # extra trees draw their thresholds at random: they react within 1 SD
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+@pytest.mark.parametrize("name", IGNORED)
+def test_a_feature_ignored_within_one_sd_gets_0_up_to_its_bar(name):
+    X = np.random.default_rng(2).normal(size=(300, 3))
+    X[:40, 0] = 2.5 * np.sign(X[:40, 0])
+    found = tx.TExplainer(IGNORED[name](), X)(X[:40])
+    largest = 1e-2 if name not in ("function", "closed form") else 1e-9  # trees fit a little noise
+    assert np.all(np.abs(found.values[:, 0]) <= found.diagnostics.error[:, 0] + largest)
+    assert np.all(found.diagnostics.flat[:, 0] | (found.values[:, 0] != 0))  # never a silent zero

@@ -3,7 +3,7 @@
 It is the expected relative change of its values, |values' - values| / |values| over the
 features, when every continuous number of the row moves by 5% of its SD (a normal deviate of that size each);
 discrete columns are known exactly and stay. Slopes averaged over points tell it for nothing
-(`Gradient.change`); slopes of trees are taken again at eight moved rows, exact Shapley values at three, other
+(`Gradient.change`); slopes of trees are taken again at four moved rows, exact Shapley values at three, other
 attributions at two.
 """
 
@@ -17,12 +17,12 @@ from texplainer.attributions.attribution import ExplainContext
 from texplainer.types import Array
 
 SHIFT = 0.05  # of an SD
-MOVES, MANY_MOVES = 2, 8
+MOVES, MANY_MOVES = 2, 4
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
 
 
 def directions(features: int, count: int = MOVES) -> Array:
-    """Up to eight fixed moves in standard coordinates, (count, features): signs without a pattern.
+    """Up to four fixed moves in standard coordinates, (count, features): signs without a pattern.
 
     Signs times the mean size of a normal deviate, not deviates: of few of these some features hardly get any,
     while the mean of |J z|² over signs misses least of its expectation (Hutchinson 1990), and nothing
