@@ -49,13 +49,14 @@ class Setting:
         return self.other(name, references=min(references or self.references, self.references), **choice)
 
     def trees(self, name: str, *scales: str) -> Explain:
-        """Build one of TreeSHAP's on the first of the scales that it knows for the model."""
+        """Build an explainer of trees on the first of the scales that it knows for the model."""
+        build = self.other if name == "own_contributions" else self.shap  # it has no background rows
         for scale in scales[:-1]:
             try:
-                return self.shap(name, scale=scale)
+                return build(name, scale=scale)
             except (Unsupported, InputError):
                 continue
-        return self.shap(name, scale=scales[-1])
+        return build(name, scale=scales[-1])
 
     def lime(self, name: str) -> Explain:
         """Build one of LIME's."""
@@ -136,11 +137,19 @@ LINES: dict[str, ExplainerLine] = {
     "TreeSHAP (path)": ExplainerLine(
         "shapley", lambda s: s.trees("shap_tree_path", "log-odds", "auto", "raw")
     ),
+    # what XGBoost and LightGBM return themselves
+    "pred_contribs": ExplainerLine("shapley", lambda s: s.trees("own_contributions", "log-odds", "raw")),
+    "Woodelf": ExplainerLine("shapley", lambda s: s.trees("woodelf", "log-odds", "raw")),
+    "treeig": ExplainerLine("shapley", lambda s: s.trees("treeig", "log-odds", "raw")),
+    "shapiq (RegressionMSR)": ExplainerLine("shapley", lambda s: s.shap("shapiq")),
+    "LeverageSHAP": ExplainerLine("shapley", lambda s: s.shap("shapiq_leverage")),
+    "lightshap": ExplainerLine("shapley", lambda s: s.shap("lightshap")),
     "LIME": ExplainerLine("shapley", lambda s: s.lime("lime")),
     "LIME (unseeded)": ExplainerLine("shapley", lambda s: s.lime("lime_unseeded"), "LIME"),
     "Integrated Gradients": _other("shapley", "integrated_gradients", "Integrated Gradients"),
     "Integrated Gradients (mean)": _other("shapley", "integrated_gradients_mean"),
     "Integrated Gradients (probability)": _other("shapley", "integrated_gradients_probability"),
+    # expected gradients: Integrated Gradients from background rows
     "Gradient SHAP": _other("shapley", "gradient_shap"),
     "Gradient SHAP (default)": _other("shapley", "gradient_shap_default"),
     "Input x Gradient": _other("shapley", "input_x_gradient", "Input x Gradient"),
@@ -189,14 +198,15 @@ TIMING_LINES = (
     "Integrated Gradients",
     "LIME continuous",
 )
+_ESTIMATORS = ("shapiq (RegressionMSR)", "LeverageSHAP")  # of Shapley values of any function
 _EVERYWHERE = (*OURS, AUTHORS, "LIME continuous", "LIME continuous (unseeded)", "LIME")
 WIDE_LINES = {
     "network": (
         *(*_EVERYWHERE, "Gradient", "SmoothGrad", "SHAP", "SHAP (log-odds)", "Integrated Gradients"),
-        *("Integrated Gradients (mean)", "Gradient SHAP", "DeepLIFT (mean)"),
+        *("Integrated Gradients (mean)", "Gradient SHAP", "DeepLIFT (mean)", *_ESTIMATORS),
     ),
-    "trees": (*_EVERYWHERE, "TreeSHAP", "TreeSHAP (path)"),
-    "other": (*_EVERYWHERE, "SHAP"),
+    "trees": (*_EVERYWHERE, "TreeSHAP", "TreeSHAP (path)", "pred_contribs", "Woodelf", "treeig"),
+    "other": (*_EVERYWHERE, "SHAP", *_ESTIMATORS),
 }
 
 

@@ -65,7 +65,7 @@ class Sizes:
 TASKS = tuple(range(10, 101, 10))
 FULL = Sizes("full", 40, 10, 3, 100, 5000, 20, 10, TASKS, 10)
 QUICK = Sizes("quick", 3, 2, 2, 5, 200, 3, 2, (1, 2), 2, train_rows=300, epochs=20)
-WIDE_FULL = Sizes("wide", 12, 4, 2, 25, 1000, 0, 1, (), 0, seeds=3, train_rows=2000)
+WIDE_FULL = Sizes("wide", 12, 4, 2, 100, 5000, 0, 1, (), 0, seeds=3, train_rows=2000)
 WIDE_QUICK = Sizes("wide-quick", 3, 2, 2, 5, 200, 0, 1, (), 0, seeds=2, train_rows=200, epochs=20)
 
 

@@ -31,11 +31,11 @@ from experiments.wide.blocks import WideCriterion
 from experiments.wide.models import FAMILY
 from texplainer.metrics.rendering import printed_number
 
-#: kinds of models shown apart: some explainers exist for networks or trees only
+#: kinds of models shown apart: some explainers exist for networks or boosted trees only
 FAMILIES: dict[str, tuple[str, ...]] = {
     "all": tuple(FAMILY),
     "networks": tuple(name for name, family in FAMILY.items() if family == "network"),
-    "trees": tuple(name for name, family in FAMILY.items() if family == "trees"),
+    "boosted": ("boosted",),
 }
 
 
@@ -263,7 +263,7 @@ def cost_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
     """Evaluations and processor time a row, and over the model's own prediction: medians over runs."""
     header = ["Line"]
     columns = []
-    for family in ("networks", "trees"):
+    for family in ("networks", "boosted"):
         own = of_family(results, family)
         if own:
             header += [f"evaluations a row, {family}", "ms a row", "over one prediction"]

@@ -21,7 +21,9 @@ from texplainer.explainers.controls import constant, from_function, random, zero
 from texplainer.explainers.images import IMAGE_EXPLAINERS, OtherImageExplainer, image_suite
 from texplainer.explainers.lime import lime
 from texplainer.explainers.shap import shap
+from texplainer.explainers.shapley_estimators import lightshap, shapiq
 from texplainer.explainers.torch_mlp import torch_network
+from texplainer.explainers.tree_libraries import own_contributions, treeig, woodelf
 from texplainer.explainers.two_point import two_point
 
 integrated_gradients = partial(captum, method="integrated_gradients")
@@ -50,6 +52,12 @@ EXPLAINERS: dict[str, Callable[..., OtherExplainer]] = {
     "shap_gradient": partial(shap, algorithm="gradient"),
     "shap_deep": partial(shap, algorithm="deep"),
     "shap_labels": partial(shap, labels=True),
+    "shapiq": shapiq,
+    "shapiq_leverage": partial(shapiq, estimator="LeverageSHAP"),
+    "lightshap": lightshap,
+    "own_contributions": own_contributions,
+    "woodelf": woodelf,
+    "treeig": treeig,
     "lime": lime,
     "lime_unseeded": partial(lime, seed=None),
     "lime_continuous": partial(lime, discretize=False),
@@ -127,14 +135,19 @@ __all__ = [
     "image_suite",
     "input_x_gradient",
     "integrated_gradients",
+    "lightshap",
     "lime",
     "lrp",
+    "own_contributions",
     "random",
     "saliency",
     "shap",
+    "shapiq",
     "smoothgrad",
     "suite",
     "torch_network",
+    "treeig",
     "two_point",
+    "woodelf",
     "zero",
 ]

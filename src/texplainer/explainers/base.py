@@ -25,6 +25,8 @@ from texplainer.tables import schema as frames
 from texplainer.types import Array
 
 PROBE_ROWS = 8
+#: packages that are in no extra of ours -> what pip installs
+DISTRIBUTIONS = {name: name for name in ("shapiq", "lightshap", "treeig")} | {"woodelf": "woodelf_explainer"}
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,8 @@ def needs(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
+        name = package.split(".")[0]
+        install = DISTRIBUTIONS.get(name, "'texplainer[explainers,torch]'")
         raise Unsupported(
-            f"needs the package {package.split('.')[0]!r}, which is not installed; "
-            "pip install 'texplainer[explainers,torch]'."
+            f"needs the package {name!r}, which is not installed; pip install {install}."
         ) from None

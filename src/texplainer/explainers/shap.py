@@ -148,14 +148,20 @@ def _tree_path_shap(library: Any, task: Task, counter: Counter, rows: Array, see
 
 def _by_trees(task: Task, make: Callable[[], Any], rows: Array) -> Attribute:
     predictor = task.predictor
+
+    def values_of(explainer: Any, table: Array) -> Array:
+        with warnings.catch_warnings():  # of LightGBM: that the shape has changed
+            warnings.filterwarnings("ignore", category=UserWarning)
+            return np.asarray(explainer.shap_values(table, check_additivity=False), dtype=float)
+
     try:
         explainer = make()
-        explainer.shap_values(rows[:1], check_additivity=False)
+        values_of(explainer, rows[:1])
     except Exception as error:
         raise Unsupported(f"TreeSHAP cannot explain a {type(predictor.model).__name__}: {error}") from error
 
     def attribute(table: Array) -> tuple[Array, Array]:
-        found = np.asarray(explainer.shap_values(table, check_additivity=False), dtype=float)
+        found = values_of(explainer, table)
         outputs = found.shape[2] if found.ndim == 3 else 1
         values = found[:, :, predictor.outputs[0]] if outputs > 1 else found.reshape(table.shape)
         # one score column means class 1 of two: class 0 is its mirror image

@@ -4,6 +4,9 @@ x' = x + N(0, sigma^2) on numeric columns (sigma^2 = 0.001 in the paper), a cate
 levels with probability `flip`, cells are clipped to the data's range. Of the candidates that keep the row's
 predicted class the nearest are kept, so that rows near the decision boundary find neighbours too. A row that
 still finds too few gets fewer: a shortage is reported, never padded with copies of x.
+
+`NEIGHBOURS` names the conventions. "nearest" is the paper's text; "first-draws" is the code of its authors:
+the first draws of the same class, with a standard deviation of 0.001 and without the data's range.
 """
 
 from __future__ import annotations
@@ -24,8 +27,23 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True)
+class NeighbourConvention:
+    """Which draws become neighbours: the nearest or the first of the same class, their noise and range."""
+
+    nearest: bool
+    sigma: float  # standard deviation
+    clipped: bool
+
+
+NEIGHBOURS = {
+    "nearest": NeighbourConvention(True, SIGMA, True),
+    "first-draws": NeighbourConvention(False, 0.001, False),
+}
+
+
+@dataclass(frozen=True)
 class Neighbourhood:
-    """Neighbours (rows, neighbours, columns), nearest first; `valid` marks those that exist.
+    """Neighbours (rows, neighbours, columns), in the convention's order; `valid` marks those that exist.
 
     Absent neighbours hold NaN and an infinite distance.
     """
@@ -52,7 +70,8 @@ def neighbourhood(
     features: Features,
     *,
     neighbours: int = 10,
-    sigma: float = SIGMA,
+    convention: str = "nearest",
+    sigma: float | None = None,
     flip_share: float = FLIP,
     max_distance: float = np.inf,
     candidates: int | None = None,
@@ -63,12 +82,17 @@ def neighbourhood(
     Parameters
     ----------
     rows, background : (rows, columns); perturbed values are kept in the background's range. classify : rows
-    -> predicted class; a regressor's is constant. neighbours : how many to keep. sigma, flip_share : standard
-    deviation of the noise; chance of a category's flip. max_distance : farthest Euclidean distance allowed
+    -> predicted class; a regressor's is constant. neighbours : how many to keep. convention : a name in
+    `NEIGHBOURS`. sigma, flip_share : standard deviation of the noise, None is the convention's; chance of a
+    category's flip. max_distance : farthest Euclidean distance allowed
     (the paper: half the smallest distance in the data). candidates : drawn per row and round, by default ten
     times `neighbours`; rows short of neighbours draw again, up to `ROUNDS` rounds in all. seed : seed of the
     draws. Row i has its own generator; its draws do not depend on the other rows.
     """
+    if convention not in NEIGHBOURS:
+        raise InputError(f"convention={convention!r} is unknown; expected one of {', '.join(NEIGHBOURS)}.")
+    rule = NEIGHBOURS[convention]
+    sigma = rule.sigma if sigma is None else sigma
     if neighbours < 1 or sigma < 0:
         raise InputError(
             f"neighbours={neighbours}, sigma={sigma}: expected at least 1 neighbour and sigma >= 0."
@@ -82,7 +106,7 @@ def neighbourhood(
         count_each = candidates or 10 * neighbours
         streams = [np.random.default_rng([seed, turn, int(i)]) for i in short]
         tries = [
-            _perturb(rows[i], background, features, sigma, flip_share, count_each, stream)
+            _perturb(rows[i], background if rule.clipped else None, features, sigma, flip_share, count_each, stream)
             for i, stream in zip(short, streams, strict=True)
         ]
         drawn = np.stack(tries)  # (short rows, candidates, columns)
@@ -90,9 +114,10 @@ def neighbourhood(
         away = np.linalg.norm(comparable(drawn) - comparable(rows[short, None]), axis=-1)
         away = np.where(same & (away <= max_distance) & (away > 0), away, np.inf)
         pool, far = np.concatenate([found[short], drawn], 1), np.concatenate([distance[short], away], 1)
-        nearest = np.argsort(far, axis=1, kind="stable")[:, :neighbours]
-        distance[short] = np.take_along_axis(far, nearest, 1)
-        found[short] = np.take_along_axis(pool, nearest[..., None], 1)
+        order = far if rule.nearest else np.isinf(far)  # the first that count come first: the sort is stable
+        kept = np.argsort(order, axis=1, kind="stable")[:, :neighbours]
+        distance[short] = np.take_along_axis(far, kept, 1)
+        found[short] = np.take_along_axis(pool, kept[..., None], 1)
         short = np.flatnonzero(np.isinf(distance[:, -1]))
         if not len(short):
             break
@@ -103,19 +128,18 @@ def neighbourhood(
 
 def _perturb(
     row: Array,
-    background: Array,
+    background: Array | None,  # None: values may leave the data's range
     features: Features,
     sigma: float,
     share: float,
     count: int,
     generator: np.random.Generator,
 ) -> Array:
-    low = np.minimum(
-        np.fmin.reduce(background), row
-    )  # a row outside the data keeps its own value as the edge
-    high = np.maximum(np.fmax.reduce(background), row)
     moved = row + features.numeric * generator.normal(0.0, sigma, (count, len(row)))
-    return flip(np.clip(moved, low, high), features, share, generator)
+    if background is not None:  # a row outside the data keeps its own value as the edge
+        low, high = np.fmin.reduce(background), np.fmax.reduce(background)
+        moved = np.clip(moved, np.minimum(low, row), np.maximum(high, row))
+    return flip(moved, features, share, generator)
 
 
 def flip(rows: Array, features: Features, share: float, generator: np.random.Generator) -> Array:
