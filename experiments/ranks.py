@@ -241,6 +241,23 @@ def reproduction_table(results: Sequence[Result]) -> TableCells:
     return header, body
 
 
+def training_rows_table(results: Sequence[Result]) -> TableCells:
+    """Algorithm 1 measured as its authors' code did, beside the paper's digits, with the ratio."""
+    header, body = ["Table"], []
+    for label in HEADLINES:
+        header += [f"{label}: paper", "ours", "ratio"]
+    for result in results:
+        printed = paper_table(experiment_of(result))["T-Explainer"]
+        cells = [experiment_of(result).paper or result.name]
+        for label, criterion in SETUPS["authors' set-up"][1].items():
+            column = criterion.column(experiment_of(result).k)
+            own = summarise_rows(result, AUTHORS, column)
+            shown = with_interval(own, interval_of(result, AUTHORS, column))
+            cells += [printed_number(printed[label]), shown, f"{own / printed[label]:.2g}"]
+        body.append(cells)
+    return header, body
+
+
 def agreement_table(results: Sequence[Result]) -> TableCells:
     """Spearman correlation, per table, between our order of the paper's explainers and the paper's."""
     asked = [(label, setup) for setup in SETUPS for label in HEADLINES]

@@ -78,7 +78,10 @@ def paper_subject(run: Run) -> RunSubject:
         samples=run.sizes.samples,
     )
     known = {key: value for key, value in asdict(replace(trained, model=None)).items() if key != "model"}
-    return RunSubject(setting, dataset.X_test[: run.rows], {"model": known, "dataset": about(dataset)})
+    rows = (
+        training.X_train if run.experiment.kind == "authors" else dataset.X_test
+    )  # their code's, the text's
+    return RunSubject(setting, rows[: run.rows], {"model": known, "dataset": about(dataset)})
 
 
 def wide_subject(run: Run) -> RunSubject:
@@ -172,6 +175,7 @@ def score_explainers(run: Run, subject: RunSubject) -> Outcome:
         metrics=METRICS_OF[kind],
         k=run.experiment.k or None,
         neighbours=run.sizes.neighbours,
+        neighbourhood="first-draws" if kind == "authors" else "nearest",
         runs=run.sizes.runs,
         truth=subject.truth,
         groups={name: [positions[one] for one in group] for name, group in setting.groups.items()},
@@ -235,7 +239,9 @@ def stopwatch(run: Run, subject: RunSubject) -> Outcome:
 
 
 SUBJECTS_OF: dict[str, Callable[[Run], RunSubject]] = {
-    **dict.fromkeys(("stability", "faithfulness", "boxplots", "running_time", "ablation"), paper_subject),
+    **dict.fromkeys(
+        ("stability", "faithfulness", "authors", "boxplots", "running_time", "ablation"), paper_subject
+    ),
     "wide": wide_subject,
     "gated": gated_subject,
 }

@@ -14,7 +14,7 @@ from experiments.lines import QUESTIONS
 from experiments.pages import figures
 from experiments.pages.document import PageBlock, TableCells, write_markdown
 from experiments.paper import EXPERIMENTS
-from experiments.plan import Run
+from experiments.plan import AUTHORS_ROWS, Run
 from experiments.results import Result, earlier_definitions, machine, measured_by
 from experiments.tables import control_wins, experiment_of, grid_cells, grids
 from texplainer.metrics.rendering import printed_number
@@ -81,6 +81,15 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
         yield "p", "Algorithm 1 in each stability table, with the ratio of our number to the paper's:"
         yield "table", ranks.reproduction_table(tables)
         yield "list", ranks.headlines(tables)
+    training = [r for r in results if experiment_of(r).kind == "authors"]
+    if training:
+        yield (
+            "p",
+            "Algorithm 1 as its authors' code measured it: training rows, the first draws of the same class "
+            f"as neighbours, standard deviation 0.001, exact zeros skipped, {AUTHORS_ROWS} rows:",
+        )
+        yield "table", ranks.training_rows_table(training)
+    if tables:
         yield "p", "Average ranks among the paper's explainers, beside those of the paper's own tables:"
         yield "table", ranks.comparison_table(tables)
     for name, path in drawn.items():

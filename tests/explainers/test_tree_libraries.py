@@ -41,7 +41,9 @@ def test_own_contributions_of_several_classes_belong_to_the_class_asked_for() ->
     ]
     margin = model.predict(rows[:20], output_margin=True)
     gaps = margin - np.array(found).T
-    np.testing.assert_allclose(gaps, np.broadcast_to(gaps[:1], gaps.shape), atol=1e-4)  # a base for each class
+    np.testing.assert_allclose(
+        gaps, np.broadcast_to(gaps[:1], gaps.shape), atol=1e-4
+    )  # a base for each class
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])

@@ -106,3 +106,20 @@ def test_features_gather_columns_by_sum_and_features_by_name():
     assert features.gather(np.array([[1.0, 2.0, 3.0]]), ("c", "a", "b")).tolist() == [[2.0, 3.0, 1.0]]
     with pytest.raises(InputError, match=r"shape \(1, 2\)"):
         features.gather(np.zeros((1, 2)))
+
+
+def test_the_authors_neighbours_are_the_first_draws_whatever_their_distance():
+    rows = BACKGROUND[:6]
+    found = neighbourhood(
+        rows, lambda table: np.zeros(len(table), int), BACKGROUND, PLAIN, convention="first-draws", seed=3
+    )
+    drawn = [
+        row + np.random.default_rng([3, 0, i]).normal(0.0, 0.001, (100, len(row)))[:10]
+        for i, row in enumerate(rows)
+    ]
+    np.testing.assert_array_equal(found.rows, drawn)
+    assert (np.diff(found.distance, axis=1) < 0).any()  # in the order of the draws, not of distance
+    with pytest.raises(
+        InputError, match="convention='last' is unknown; expected one of nearest, first-draws"
+    ):
+        neighbourhood(rows, len, BACKGROUND, PLAIN, convention="last")

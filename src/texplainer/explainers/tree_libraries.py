@@ -92,7 +92,9 @@ def _own(task: Task, rows: Array) -> Values:
             found = booster.predict(matrix, pred_contribs=True)
         else:
             found = getattr(model, "booster_", model).predict(table, pred_contrib=True)
-        own = np.asarray(found, dtype=float).reshape(len(table), classes, -1)[:, :, :-1]  # the last is the base
+        own = np.asarray(found, dtype=float).reshape(len(table), classes, -1)[
+            :, :, :-1
+        ]  # the last is the base
         return own[:, task.output if classes > 1 else 0]
 
     return values

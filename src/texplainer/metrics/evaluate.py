@@ -18,7 +18,7 @@ from texplainer.metrics.evaluation import Evaluation
 from texplainer.metrics.evidence.common import CommonEvidence, EvaluationSettings
 from texplainer.metrics.evidence.explained import ExplainerEvidence
 from texplainer.metrics.evidence.masks import MASKS
-from texplainer.metrics.evidence.neighbourhood import FLIP, SIGMA
+from texplainer.metrics.evidence.neighbourhood import FLIP, NEIGHBOURS
 from texplainer.metrics.evidence.setup import gather
 from texplainer.metrics.image_evaluation import evaluate_images
 from texplainer.metrics.measuring import collapsed, gather_scores, measure_all
@@ -37,7 +37,8 @@ def evaluate(
     metrics: Sequence[str] | str = "default",
     k: Sequence[int] | None = None,
     neighbours: int = 10,
-    sigma: float = SIGMA,
+    neighbourhood: str = "nearest",
+    sigma: float | None = None,
     flip: float = FLIP,
     max_distance: float | str | None = None,
     mask: str = "zero",
@@ -60,7 +61,10 @@ def evaluate(
     name, or a list. X : the rows to evaluate on, or the images. metrics : names from `METRICS`, a family's
     name, "default" or "all". k : the numbers of features that PGI and PGU remove; 1, 3, 5, 7, 9, or 1, 2, 3
     for fewer than nine features. neighbours, sigma, flip, max_distance : the neighbourhood; "paper": half the
-    background's least distance. mask : what removed features become: "zero" (the paper), "mean", "marginal"
+    background's least distance.
+    neighbourhood : "nearest" (the paper's text) or "first-draws" (its authors' code: the first draws of the
+    same class, standard deviation 0.001); sigma None is the convention's.
+    mask : what removed features become: "zero" (the paper), "mean", "marginal"
     or "gaussian". runs : repeated explanations for RES. truth : known gradients or weights, one row each, for
     the metrics of the family "truth". groups : one-hot groups by name, as positions of columns; taken from
     the explainers when not given. model, background, output : the explained model; by default taken from the
@@ -71,9 +75,10 @@ def evaluate(
     check_arguments(locals(), EVALUATION_CHECKS)
     began = time.perf_counter()
     named = _named(explainers)
-    _check_names(mask, controls)
+    _check_names(mask, controls, neighbourhood)
+    sigma = NEIGHBOURS[neighbourhood].sigma if sigma is None else sigma
     settings = EvaluationSettings(
-        tuple(k or ()), neighbours, sigma, flip, np.inf, mask, runs, seed, batch_rows
+        tuple(k or ()), neighbours, sigma, flip, np.inf, mask, runs, seed, batch_rows, neighbourhood
     )
     if any(hasattr(explain, "scenes") for explain in named.values()):
         of_tables = {"groups": groups, "model": model, "background": background, "output": output}
@@ -103,7 +108,11 @@ def _scored(
     return gather_scores(common, subjects, chosen, parts, notes, time.perf_counter() - began)
 
 
-def _check_names(mask: str, controls: Sequence[str]) -> None:
+def _check_names(mask: str, controls: Sequence[str], neighbourhood: str) -> None:
+    if neighbourhood not in NEIGHBOURS:
+        raise InputError(
+            f"neighbourhood={neighbourhood!r} is unknown; expected one of {', '.join(NEIGHBOURS)}."
+        )
     if mask not in MASKS:
         raise InputError(f"mask={mask!r} is unknown; expected one of {', '.join(MASKS)}.")
     unknown = [name for name in controls if name not in CONTROLS]

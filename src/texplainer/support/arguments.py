@@ -86,7 +86,7 @@ EVALUATION_CHECKS: dict[str, Check] = {
     "metrics": (lambda v: isinstance(v, str) or _texts(v), "names of metrics, a family, 'default' or 'all'"),
     "k": (_counts, "whole numbers of features such as (1, 3, 5), or None"),
     "neighbours": (_positive, "a whole number of at least 1"),
-    "sigma": (_size, "a number of at least 0"),
+    "sigma": (lambda v: v is None or _size(v), "a number of at least 0"),
     "flip": (lambda v: _size(v) and v <= 1, "a fraction between 0 and 1"),
     "runs": (_positive, "a whole number of at least 1"),
     "controls": (_texts, "names of controls, () for none"),

@@ -43,6 +43,7 @@ class EvaluationSettings:
     runs: int
     seed: int
     batch_rows: int
+    neighbourhood: str = "nearest"
 
 
 @dataclass
@@ -113,6 +114,7 @@ class CommonEvidence:
         asked = self.settings
         return neighbourhood(
             self.rows, self.classify, self.background, self.features, neighbours=asked.neighbours,
+            convention=asked.neighbourhood,
             sigma=asked.sigma, flip_share=asked.flip, max_distance=asked.max_distance, seed=asked.seed,
         )  # fmt: skip
 

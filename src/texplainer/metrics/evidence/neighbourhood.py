@@ -106,7 +106,9 @@ def neighbourhood(
         count_each = candidates or 10 * neighbours
         streams = [np.random.default_rng([seed, turn, int(i)]) for i in short]
         tries = [
-            _perturb(rows[i], background if rule.clipped else None, features, sigma, flip_share, count_each, stream)
+            _perturb(
+                rows[i], background if rule.clipped else None, features, sigma, flip_share, count_each, stream
+            )
             for i, stream in zip(short, streams, strict=True)
         ]
         drawn = np.stack(tries)  # (short rows, candidates, columns)
