@@ -118,6 +118,7 @@ LINES: dict[str, ExplainerLine] = {
     # as its authors' code has it: log-odds, no cap
     AUTHORS: ExplainerLine("slope", lambda s: s.algorithm_1(), "T-Explainer"),
     INDUCED: ExplainerLine("slope", lambda s: s.induced(), "T-Explainer"),
+    "Two-point difference": _other("slope", "two_point"),
     "Gradient": _other("slope", "gradient"),
     "Gradient (probability)": _other("slope", "gradient_probability"),
     "SmoothGrad": _other("slope", "smoothgrad"),
@@ -199,7 +200,14 @@ TIMING_LINES = (
     "LIME continuous",
 )
 _ESTIMATORS = ("shapiq (RegressionMSR)", "LeverageSHAP")  # of Shapley values of any function
-_EVERYWHERE = (*OURS, AUTHORS, "LIME continuous", "LIME continuous (unseeded)", "LIME")
+_EVERYWHERE = (
+    *OURS,
+    AUTHORS,
+    "Two-point difference",
+    "LIME continuous",
+    "LIME continuous (unseeded)",
+    "LIME",
+)
 WIDE_LINES = {
     "network": (
         *(*_EVERYWHERE, "Gradient", "SmoothGrad", "SHAP", "SHAP (log-odds)", "Integrated Gradients"),
