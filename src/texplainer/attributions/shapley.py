@@ -39,8 +39,8 @@ COVER = 0.997  # of Student's distribution on either side: what the error bounds
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
 Estimate = Callable[[ExplainContext, Any], PathContributions]
 
-#: moves by which the relative change of trees is measured. Each costs as much as the values: eight would find the
-#: unstable fifth of the rows a little better (area under the curve 0.94 to 0.97, three 0.90 to 0.94) at twice the cost
+#: moves by which the relative change of trees is measured; each costs as much as the values. Eight would find
+#: the unstable rows a little better (area under the curve 0.94 to 0.97, three 0.90 to 0.94) at twice the cost
 TREE_MOVES = 3
 
 
