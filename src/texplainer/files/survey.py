@@ -8,6 +8,7 @@ piece, not the table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,7 @@ def survey(path: Any, dialect: tables.Dialect | None = None) -> DiskTable:
     if rows == 0:
         raise InputError(f"{path} has no rows; expected a table with names in its first line or schema.")
     names = tuple(note.name for note in notes.values())
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{path} names the columns {', '.join(map(repr, twice))} twice; rename them.")
     if dialect.decimal is None:

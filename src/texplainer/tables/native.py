@@ -84,7 +84,7 @@ def _unwrapped(table: Any) -> Any:
             )
         return {name: [row[name] for row in table] for name in names}
     if hasattr(table, "detach") and hasattr(table, "cpu"):  # a torch tensor, perhaps with a gradient
-        return table.detach().cpu().numpy()
+        return array_of(table)
     if type(table).__module__.startswith("shap."):
         if hasattr(table, "weights"):  # of kmeans: its points stand for different numbers of rows
             raise InputError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import stat
 import zipfile
+from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from texplainer.errors import InputError
@@ -31,7 +32,7 @@ def check_archive(path: Path) -> None:
         raise InputError(f"{path} holds {len(entries)} entries; expected at most {MOST_ENTRIES}.")
     names = [entry.filename for entry in entries]
     twice = (
-        next((name for name in names if names.count(name) > 1), None)
+        next((name for name, count in Counter(names).items() if count > 1), None)
         if len(set(names)) < len(names)
         else None
     )
