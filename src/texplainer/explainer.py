@@ -127,8 +127,6 @@ class TExplainer:
         **unknown: Any,
     ) -> None:
         refuse_keywords("TExplainer", unknown, signature(TExplainer).parameters)
-        if hasattr(feature_names, "__iter__") and not isinstance(feature_names, (str, bytes)):
-            feature_names = list(feature_names)  # type: ignore[arg-type]
         self.arguments = {name: value for name, value in locals().items() if name not in ("self", "unknown")}
         check_arguments(self.arguments)
         self.attribution = attributions_of(attribution, step)[0]
