@@ -369,7 +369,9 @@ class TExplainer:
         """The engine and the categories a reading needs: slopes of a neighbourhood, or of the point."""
         around = ATTRIBUTIONS[name].neighbourhood or self.arguments["smoothing"] is not None
         if around not in self._parts:
-            self._parts[around] = self._build(settings=replace(self._settings, average=around))
+            smooth = (parts for parts in self._parts.values() if parts[0].averages)  # alike for both
+            built = next(smooth, None) or self._build(settings=replace(self._settings, average=around))
+            self._parts[around] = built
         return self._parts[around]
 
     def _explained(self, rows: Array, name: str, progress: bool | None = False) -> Explanation:

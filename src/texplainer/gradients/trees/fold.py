@@ -130,19 +130,20 @@ def _rebuilt(
     categories = CategoryColumns(features)
     column, threshold = np.maximum(conditions.feature, 0), np.full(count, np.inf)
     swapped, missing = np.zeros(count, bool), np.zeros(count, bool)
-    for j in np.unique(conditions.feature):
+    numbers = np.isin(conditions.feature, [j for j in range(features) if j not in predictor.schema.levels])
+    threshold[numbers], swapped[numbers] = _thresholds(conditions, np.flatnonzero(numbers), background)
+    for j in np.unique(conditions.feature[~numbers]):
         own = np.flatnonzero(conditions.feature == j)
         if j < 0:
             left = conditions.goes_left(
                 own, conditions.seen(conditions.base[None])[0, conditions.column[own]]
             )
             threshold[own], missing[own] = np.where(left, np.inf, -np.inf), left
-            continue
-        if j in predictor.schema.levels:
-            found = _sets(conditions, own, j, categories)
         else:
-            found = _thresholds(conditions, own, j, background[:, j])
-        column[own], threshold[own], swapped[own] = found
+            column[own], threshold[own], swapped[own] = _sets(conditions, own, j, categories)
+    known = np.flatnonzero(conditions.feature >= 0)
+    for j in np.unique(conditions.feature[known]):
+        own = np.flatnonzero(conditions.feature == j)
         missing[own] = conditions.of_missing(own) ^ swapped[own]
     trees = _trees(ensemble, inner, (column[which], threshold[which], swapped[which], missing[which]))
     return assemble(
@@ -169,21 +170,31 @@ def _sets(
 
 
 def _thresholds(
-    conditions: _Conditions, own: np.ndarray, feature: int, values: Array
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Column, threshold and swap of conditions on a number."""
-    grid, left = _grid(conditions, own, feature, values)
-    changes = left[1:] != left[:-1]  # (grid - 1, conditions)
-    if (changes.sum(axis=0) > 1).any():
-        name = conditions.predictor.schema.names[feature]
-        raise Unsupported(f"a condition on the column {name!r} holds in several intervals of it.")
-    some = np.flatnonzero(changes.any(axis=0))
-    at = changes[:, some].argmax(axis=0)
-    threshold = np.where(left[0], np.inf, -np.inf)
-    threshold[some] = _bisected(conditions, own[some], grid[at], grid[at + 1], left[at, some])
-    swapped = np.zeros(len(own), bool)
-    swapped[some] = ~left[0, some]
-    return np.full(len(own), feature), threshold, swapped
+    conditions: _Conditions, numbers: np.ndarray, background: Array
+) -> tuple[np.ndarray, np.ndarray]:
+    """Threshold and swap of the conditions on numbers; those of all columns are bisected together."""
+    threshold, swapped = np.empty(len(numbers)), np.zeros(len(numbers), bool)
+    open_, low, high, before = [], [], [], []
+    for j in np.unique(conditions.feature[numbers]):
+        own = np.flatnonzero(conditions.feature[numbers] == j)
+        grid, left = _grid(conditions, numbers[own], j, background[:, j])
+        changes = left[1:] != left[:-1]  # (grid - 1, conditions)
+        if (changes.sum(axis=0) > 1).any():
+            name = conditions.predictor.schema.names[j]
+            raise Unsupported(f"a condition on the column {name!r} holds in several intervals of it.")
+        threshold[own] = np.where(left[0], np.inf, -np.inf)
+        some = np.flatnonzero(changes.any(axis=0))
+        at = changes[:, some].argmax(axis=0)
+        swapped[own[some]] = ~left[0, some]
+        open_.append(own[some])
+        low.append(grid[at])
+        high.append(grid[at + 1])
+        before.append(left[at, some])
+    if open_:
+        which = np.concatenate(open_)
+        ends = (np.concatenate(parts) for parts in (low, high, before))
+        threshold[which] = _bisected(conditions, numbers[which], *ends)
+    return threshold, swapped
 
 
 def _grid(conditions: _Conditions, own: np.ndarray, feature: int, values: Array) -> tuple[Array, np.ndarray]:
