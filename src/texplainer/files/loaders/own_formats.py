@@ -6,7 +6,6 @@ by itself, by suffix: the file before it is read, and the model that came out of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -64,7 +63,7 @@ def _check_lightgbm_text(path: Path) -> None:
 
 #: suffix -> what is looked at before the library's reader meets the file
 BEFORE: dict[str, Callable[[Path], object]] = {
-    ".json": lambda path: json.loads(path.read_bytes()),
+    ".json": lambda path: tree_safety.check_xgboost_json(path, path.read_bytes()),
     ".ubj": lambda path: ubjson.check_ubjson(path.read_bytes()),
     ".txt": _check_lightgbm_text,
 }

@@ -9,6 +9,7 @@ are followed by compiled code that checks no index, so that a forged one could r
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from texplainer.errors import InputError
 from texplainer.files.loaders import zip_safety
 from texplainer.files.loaders.tree_safety import check_boosters
 from texplainer.files.loaders.trial import try_in_child
+from texplainer.models.libraries.library import trial_rows
 
 _KERNELS = (
     "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product "
@@ -63,7 +65,7 @@ def load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
             f"{path} holds types that are not on the list of safe ones: {', '.join(unknown)}. If you trust "
             f"its author, allow each by name: {' '.join(f'--trust {name}' for name in unknown)}."
         )
-    if any(name.startswith(_COMPILED) for name in types):
+    if any(name.startswith(_COMPILED) for name in types) or _mentions(path, b"sklearn.svm"):
         try_in_child(path, "skops", _load_and_ask)
     try:
         model = skops.io.load(path, trusted=sorted(ALLOWED | set(trust)))
@@ -71,6 +73,7 @@ def load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
         raise InputError(f"{path} cannot be read as a skops file ({error}).") from error
     check_trees(path, model)
     check_boosters(path, model)
+    check_support_vectors(path, model)
     return model
 
 
@@ -80,7 +83,9 @@ def _load_and_ask(path: Path) -> None:
 
     model: Any = skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
     check_boosters(path, model)
-    model.predict(np.zeros((1, model.n_features_in_)))
+    check_support_vectors(path, model)
+    for rows in trial_rows(model.n_features_in_):
+        model.predict(rows)
 
 
 def check_trees(path: Path, model: Any) -> None:
@@ -105,6 +110,52 @@ def check_trees(path: Path, model: Any) -> None:
             raise InputError(
                 f"{path} contains a tree with a reference outside the tree. It is damaged or forged."
             )
+
+
+def check_support_vectors(path: Path, model: Any) -> None:
+    """Refuse support vector machines whose arrays do not fit together; libsvm does not look."""
+    for part in _parts(model, set()):
+        if not (type(part).__module__.startswith("sklearn.svm.") and hasattr(part, "_dual_coef_")):
+            continue
+        classes = len(getattr(part, "classes_", (0, 1)))
+        pairs, held = classes * (classes - 1) // 2, len(part.support_)
+        sound = (
+            part._dual_coef_.shape == (classes - 1, held)
+            and part.support_vectors_.shape in {(held, part.n_features_in_), (0, 0)}  # (0, 0): precomputed
+            and (part.kernel == "precomputed" or part.support_vectors_.shape[0] == held)
+            and part._intercept_.shape == (pairs,)
+            and len(part._n_support) == classes
+            and part._n_support.min() >= 0
+            and part.n_support_.sum() == held
+            and part._probA.shape == part._probB.shape
+            and part._probA.shape in {(0,), (1,), (pairs,)}
+        )
+        if not sound:
+            raise InputError(f"{path} holds a support vector machine whose arrays do not fit. It is damaged.")
+
+
+def _mentions(path: Path, name: bytes) -> bool:
+    """Whether an archive, which is known to be sound, names a module."""
+    with zipfile.ZipFile(path) as archive:
+        return name in archive.read("schema.json")
+
+
+def _parts(part: Any, seen: set[int]) -> Iterator[Any]:
+    """Every estimator in a model."""
+    if id(part) in seen:
+        return
+    seen.add(id(part))
+    if isinstance(part, Mapping):
+        inside: Any = part.values()
+    elif isinstance(part, (list, tuple, set)) or (isinstance(part, np.ndarray) and part.dtype == object):
+        inside = part.flat if isinstance(part, np.ndarray) else part
+    elif type(part).__module__.split(".")[0] in {"sklearn", "imblearn"} and hasattr(part, "__dict__"):
+        yield part
+        inside = vars(part).values()
+    else:
+        return
+    for value in inside:
+        yield from _parts(value, seen)
 
 
 def _trees(part: Any, width: int | None, seen: set[int]) -> Iterator[tuple[Any, int | None]]:

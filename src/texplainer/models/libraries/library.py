@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def _nothing(model: Any) -> None:
 class ModelFile:
     """A file type in which a library saves its models.
 
-    `read` is (path, threads) -> model, where 0 threads means the library's default; `ask` predicts one row,
+    `read` is (path, threads) -> model, where 0 threads means the library's default; `ask` predicts some rows,
     which reveals a damaged file that the reader accepted; `openings` are the bytes such a file may start with
     (empty: any); `package` is imported first.
     """
@@ -63,6 +63,16 @@ class ModelFile:
     read: Callable[[Path, int], Any]
     openings: tuple[bytes, ...] = ()
     ask: Callable[[Any], object] = _nothing
+
+
+def trial_rows(width: int) -> Iterator[np.ndarray]:
+    """Rows to try a model on, so that many branches of its trees are taken: values, categories, missing."""
+    values = np.random.default_rng(0)
+    yield np.zeros((1, width))
+    yield np.concatenate([values.normal(size=(64, width)) * 10.0**k for k in range(-2, 5)])
+    yield values.integers(0, 100, (64, width)).astype(float)
+    yield np.full((1, width), np.nan)
+    yield np.concatenate([np.full((1, width), end) for end in (-1e30, 1e30)])
 
 
 @dataclass(frozen=True)

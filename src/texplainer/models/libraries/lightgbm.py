@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from texplainer.errors import ModelWarning
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at, trial_rows
 from texplainer.models.libraries.sklearn import check_fitted, estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.support.names import some
@@ -99,7 +97,8 @@ def _read(path: Path, threads: int) -> Any:
 
 
 def _ask(model: Any) -> None:
-    model.predict(np.zeros((1, model.num_feature())), num_threads=1)
+    for rows in trial_rows(model.num_feature()):
+        model.predict(rows, num_threads=1)
 
 
 LIBRARY = Library(

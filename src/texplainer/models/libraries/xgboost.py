@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
+from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, trial_rows
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -126,7 +126,8 @@ def _read(path: Path, threads: int) -> Any:
 
 
 def _ask(model: Any) -> None:
-    model.inplace_predict(np.zeros((1, model.num_features())))
+    for rows in trial_rows(model.num_features()):
+        model.inplace_predict(rows)
 
 
 FILE = ModelFile("xgboost", _read, openings=(b"{",), ask=_ask)
