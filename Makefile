@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint bench paper docs docs-serve package clean
+.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint bench paper compare docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
@@ -20,6 +20,7 @@ help:
 	@echo "make lint           ruff and pyright"
 	@echo "make bench          speed and memory, as ratios side by side"
 	@echo "make paper          the paper's experiments, ARGS as of python -m experiments: make paper ARGS='--all --quick'"
+	@echo "make compare        all installed explainers on one data set, and yours: make compare DATASET=banknote EXPLAINER=mine.py"
 	@echo "make docs           the documentation site, in site/index.html; make docs-serve shows it while you write"
 	@echo "make package        wheel and source archive in dist/, tried in a fresh environment"
 
@@ -85,6 +86,10 @@ bench: .venv/dev
 
 paper: .venv/dev
 	$(BIN)/python -m experiments $(ARGS)
+
+DATASET ?= banknote
+compare: .venv/dev
+	$(BIN)/python -m experiments.compare $(DATASET) $(addprefix --explainer ,$(EXPLAINER)) $(ARGS)
 
 .venv/docs: .venv/dev
 	$(PIP) -e '.[docs]'

@@ -32,12 +32,12 @@ class WideCriterion:
 
     def number(self, result: Result, explainer: str) -> float:
         """One run's number; NaN if it is undefined in every row."""
-        found = [result.scores[explainer, s] for s in self._names(result) if (explainer, s) in result.scores]
+        found = [result.scores[explainer, s] for s in self.names(result) if (explainer, s) in result.scores]
         known = [values[np.isfinite(values)] for values in found]
         folded = [ROW_STATISTICS[self.fold](values) for values in known if len(values)]
         return float(np.mean(folded)) if folded else math.nan
 
-    def _names(self, result: Result) -> list[str]:
+    def names(self, result: Result) -> list[str]:
         """Score names; "pgi/" stands for every k that was measured."""
         measured = list(dict.fromkeys(score for _, score in result.scores))
         return [
