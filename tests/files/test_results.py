@@ -272,6 +272,21 @@ def test_a_damaged_file_is_refused(tmp_path: Path, suffix: str, harm: str) -> No
         results.load_explanation(path)
 
 
+def test_a_file_is_hashed_by_block_before_its_rows_are_collected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small Parquet file may unpack to more than the memory: a changed one is refused before that."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "result.parquet"
+    results.save_explanation(explanation(rows=50), path)
+    header, table = pq.read_metadata(path).metadata, pq.read_table(path)
+    many = pa.concat_tables([table.slice(0, 1)] * 20_000).replace_schema_metadata(header)
+    pq.write_table(many, path)
+    monkeypatch.setattr(results, "read_result", lambda _: pytest.fail("all rows were collected"))
+    with pytest.raises(InputError, match="was changed after it was saved"):
+        results.load_explanation(path)
+
+
 @pytest.mark.parametrize("suffix", FULL + SHORT)
 def test_no_changed_byte_of_a_number_goes_unnoticed(tmp_path: Path, suffix: str) -> None:
     """Flip one bit at many places: either the file is refused or nothing that is loaded changed."""

@@ -45,14 +45,18 @@ def save_explanation(explanation: Explanation, path: Any, **facts: Any) -> None:
 
 def load_explanation(path: Any) -> Explanation:
     """Read a file of `save_explanation`; damaged or modified files and other versions are rejected."""
-    header, arrays = read_result(path)
-    changed = altered(header, {name: hashing.of_array(array) for name, array in arrays.items()})
+    header, blocks = open_result(path)
+    digests: dict[str, hashing.RowDigest] = {}
+    for block in blocks:  # first pass: a small file may unpack to more than the memory
+        for name, rows in block.items():
+            digests.setdefault(name, hashing.RowDigest()).update(rows)
+    changed = altered(header, {name: digest.hexdigest() for name, digest in digests.items()})
     if changed:
         raise InputError(
             f"{path} was changed after it was saved: {', '.join(changed)} differ from the recorded hashes. "
             "Recompute it, or compare row by row with: texplainer verify."
         )
-    return restore(header, arrays)
+    return restore(*read_result(path))
 
 
 def read_result(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
