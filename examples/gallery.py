@@ -255,7 +255,8 @@ PICTURES = (
 )
 PAGES = {
     "Report": '`explanation.report("out.html")`: one file that loads nothing; hover, sort, filter, pick.',
-    "Explorer": "`texplainer serve MODEL DATA`: a row with its contributions, slopes and curves; move a feature and watch them follow.",
+    "Explorer": "`texplainer serve MODEL DATA`: a row with its contributions, slopes and curves; "
+    "move a feature and watch them follow.",
 }
 SUBJECTS = (tumours, four_features, mixed, irises, digits, network, evaluation)
 

@@ -91,8 +91,8 @@ def _unwrapped(table: Any) -> Any:
                 f"{describe(table)} was passed as a table: weighted centres, which are not rows of the data. "
                 "Pass some hundred rows themselves, such as shap.sample(X, 100)."
             )
-        if getattr(table, "data", None) is not None:
-            return table.data
+        held = getattr(table, "data", None)  # of a masker
+        return table if held is None else held
     return table
 
 
