@@ -9,7 +9,8 @@ import numpy as np
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.types import Array
 
-GROUPS = 16
+GROUPS = 32
+TRIED = 4  # every fourth group comes first; the relative change is judged by these
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class BackgroundSample:
     weight: Array  # (paths,)
     predictions: Array  # (paths, outputs) f at the rows
     tried: int = 4  # groups by which the relative change is judged
+
+    @property
+    def in_order(self) -> np.ndarray:
+        """(count,) the groups in the order of their paths."""
+        return np.argsort(np.unique(self.groups, return_index=True)[1])
 
     def first_groups(self, count: int) -> BackgroundSample:
         """The paths of the first groups, with their own weight."""
@@ -70,17 +76,19 @@ def _sampled(context: ExplainContext, paths: int) -> BackgroundSample:
     if total >= paths:
         chosen = order[((np.arange(paths) + 0.5) * total / paths).astype(int)]
     else:
-        chosen = np.tile(order, max(1, round(paths / total)))
+        chosen = np.repeat(order, max(1, round(paths / total)))
+    if len(chosen) == 1:  # one row: two paths, so that there is a scatter
+        chosen = np.repeat(chosen, 2)
     count = len(chosen)
-    groups = np.arange(count) * min(GROUPS, count) // count if count < 2 * GROUPS else np.arange(count) // 2
-    groups = groups % GROUPS
-    if count == 1:  # one row: two paths, so that there is a scatter
-        chosen, groups, count = np.repeat(chosen, 2), np.arange(2), 2
+    unit = np.arange(count) // (2 if count >= GROUPS else 1)  # pairs of paths, where there are enough
+    position = unit * min(GROUPS, unit[-1] + 1) // (unit[-1] + 1)
+    group = np.argsort(np.argsort(np.arange(position[-1] + 1) % TRIED, kind="stable"))
     return BackgroundSample(
         rows[chosen],
         np.arange(count),
-        groups,
-        int(groups.max()) + 1,
+        group[position],
+        len(group),
         np.full(count, 1.0 / count),
         predictions[chosen],
+        tried=max(1, len(group) // TRIED),
     )

@@ -23,7 +23,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
@@ -33,8 +32,6 @@ from texplainer.attributions.stability import expected_change, moved
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley
 from texplainer.types import Array
-
-COVER = 0.997  # of Student's distribution on either side: what the error bounds are to cover
 
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
 Estimate = Callable[[ExplainContext, Any], PathContributions]
@@ -134,15 +131,14 @@ def _exactly(
 
 
 def _estimated(context: ExplainContext) -> AttributionResult:
-    """Values from paths, made to sum exactly, with the scatter between groups of paths."""
+    """Values from paths, made to sum exactly, with the bounds of their error."""
     estimate, sample = _estimate_of(context)
     paths = estimate(context, sample)
     values = paths.groups.sum(axis=1)
     missing = context.predictions - context.background.base - values.sum(axis=1)
     if paths.error is None or paths.share is None:
-        variance = _variance(paths.groups, sample)
+        variance, error = walks.variance_and_bound(context, sample, paths.groups)
         correction = _completed(missing, variance, pooled=context.predictor.task == "classification")
-        error = student.ppf(COVER, sample.count - 1) * np.sqrt(variance)
     else:
         correction, error = paths.share[:, :, None] * missing[:, None, :], paths.error
     error = error + np.abs(correction)  # what is added is as uncertain as it is large
@@ -158,12 +154,6 @@ def _estimate_of(context: ExplainContext) -> tuple[Estimate, BackgroundSample]:
     if has_line_integral(context.engine):
         return line_integral.contributions, line_integral.sample_of(context)
     return walks.contributions, walks.sample_of(context)
-
-
-def _variance(groups: Array, sample: BackgroundSample) -> Array:
-    """Variance of the mean over groups of paths, (rows, features, outputs)."""
-    own = groups * sample.count  # (rows, groups, features, outputs): each group's answer
-    return own.var(axis=1, ddof=1) / sample.count
 
 
 def _completed(missing: Array, variance: Array, pooled: bool) -> Array:
