@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -191,6 +192,27 @@ def test_the_page_lets_only_its_own_script_run(bench):
     assert one.status_code == 200 and "default-src 'none'" in one.headers["content-security-policy"]
     assert one.headers["content-security-policy"] != two.headers["content-security-policy"]
     assert one.headers["cache-control"] == "no-store" and one.headers["x-frame-options"] == "DENY"
+
+
+def test_the_token_is_not_on_the_command_line_of_the_browser(monkeypatch):
+    """The browser is given a file that only the user can read, which is gone afterwards."""
+    import webbrowser
+    from urllib.request import url2pathname
+
+    seen = []
+
+    def interrupt(address):
+        page = Path(url2pathname(address.removeprefix("file://")))
+        seen.append((address, page, page.read_text(), page.parent.stat().st_mode & 0o077))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(webbrowser, "open", interrupt)
+    told = []
+    model, rows = fitted((8,))
+    app.serve(model, rows, say=told.append)
+    address, page, text, others = seen[0]
+    printed = told[0].split()[1]
+    assert "token" not in address and printed in text and others == 0 and not page.parent.exists()
 
 
 def test_tabs_may_ask_at_once(bench):

@@ -139,6 +139,13 @@ def test_a_wrong_token_is_refused(browser, address):
     assert page.run("document.querySelector('script')") is None
 
 
+def test_the_token_leaves_the_address_and_a_reload_keeps_it(browser, address):
+    page, where = browser.page(), address.split("?")[0]
+    for visited in (address, where):
+        page.open(visited, READY)
+        assert page.run("location.href") == where
+
+
 def test_a_foreign_page_cannot_ask(browser, address):
     """Another origin with the right token, even so."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -118,6 +119,54 @@ def test_a_connection_that_asks_nothing_whole_is_closed(address: Any, start: byt
         connection.sendall(start)
         answers = list(iter(lambda: connection.recv(4096), b""))  # ends when the server closes, or times out
         assert not any(b" 200 " in answer for answer in answers)
+
+
+def test_requests_whose_client_has_left_are_not_computed() -> None:
+    """300 questions to a model that does not answer: all clients leave, the next one is answered."""
+    computed: list[int] = []
+    free = threading.Event()
+
+    def slow(question: dict[str, Any]) -> dict[str, Any]:
+        computed.append(question["number"])
+        free.wait(60)
+        return question
+
+    made = server.guarded([server.Route("/api/slow", server._answer(slow), methods=["POST"])], TOKEN)
+    headers = [(name.encode(), value.encode()) for name, value in GOOD.items()]
+    scope = {"type": "http", "method": "POST", "path": "/api/slow", "query_string": b"", "headers": headers}
+
+    async def go() -> list[Any]:
+        left, sent = asyncio.Event(), []
+
+        async def ask(number: int, leaves: bool) -> None:
+            body = json.dumps({"number": number}).encode()
+            messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+            async def receive() -> Any:
+                if messages:
+                    return messages.pop()
+                await (left.wait() if leaves else asyncio.Future())
+                return {"type": "http.disconnect"}
+
+            async def send(message: Any) -> None:
+                if not leaves:
+                    sent.append(message)
+
+            await made(dict(scope), receive, send)
+
+        crowd = [asyncio.create_task(ask(number, True)) for number in range(300)]
+        await asyncio.sleep(0)
+        left.set()
+        try:
+            await asyncio.wait_for(asyncio.gather(*crowd), 30)
+        finally:
+            free.set()
+        await asyncio.wait_for(ask(300, False), 30)
+        return sent
+
+    sent = asyncio.run(go())
+    assert sent[0]["status"] == 200 and json.loads(sent[1]["body"]) == {"number": 300}
+    assert len(computed) <= server.TURNS + 1
 
 
 @pytest.mark.filterwarnings("ignore")  # filters belong to the process: threads change each other's

@@ -8,6 +8,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
@@ -108,16 +110,22 @@ def serve(
         rows = data if background is None else background
         explainer = TExplainer(model, rows, **options)
         made = _create(Workbench(explainer, data, _others(model, rows, options), title), token)
-    with running(made, port) as address:
+    with running(made, port) as address, TemporaryDirectory(prefix="texplainer-") as folder:
         try:  # from here on: whoever reads the address may interrupt before the call that tells it returns
             say(f"Open {address} (this machine only; stop with Ctrl-C)")
             if open_browser:
-                import webbrowser
-
-                webbrowser.open(address)
+                _open_in_browser(address, Path(folder) / "open.html")
             Event().wait()
         except KeyboardInterrupt:
             say("Stopped.")
+
+
+def _open_in_browser(address: str, page: Path) -> None:
+    """Open an address by a private file: other users of the machine can read a browser's command line."""
+    import webbrowser
+
+    page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">', encoding="utf-8")
+    webbrowser.open(page.as_uri())
 
 
 def _others(model: Any, background: Any, options: Mapping[str, Any]) -> dict[str, Callable[[], Explain]]:

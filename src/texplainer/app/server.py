@@ -2,7 +2,8 @@
 
 The server listens on the loopback address only. Every request must carry the token that was printed when it
 started, name this machine as its host (a foreign name that resolves here is refused: DNS rebinding) and come
-from the page itself (a foreign Origin is refused). Nothing is logged or stored.
+from the page itself (a foreign Origin is refused). Nothing is logged or stored. The page keeps the token for
+its tab and removes it from the address. A request whose client has left is dropped before it is computed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -33,6 +35,17 @@ LOOPBACK = "127.0.0.1"
 HOSTS = ("127.0.0.1", "localhost")
 MOST_BYTES = 1_000_000
 IDLE_SECONDS = 10.0  # after which a connection that asks nothing is looked at, and closed the next time
+TURNS = 8  # questions that are computed at once; the others wait, and are dropped if their client leaves
+#: keeps the token for reloads of this tab, out of the address and its history
+KEEP_TOKEN = """<script>{
+  const token = new URLSearchParams(location.search).get("token");
+  if (token) { sessionStorage.setItem("token", token); history.replaceState(null, "", location.pathname); }
+}</script>"""
+#: a page that was loaded again asks with the token of its tab
+ASK_AGAIN = """<script>{
+  const token = sessionStorage.getItem("token");
+  if (token) location.replace("/?token=" + encodeURIComponent(token));
+}</script>"""
 QUESTIONS = ("about", "row", "find", "explain", "curve", "recourse", "compare", "stability", "overview")
 SCRIPTS = ("dom.js", "charts.js", "attributions.js", "clouds.js", "tables.js", "row.js")
 
@@ -54,6 +67,9 @@ def guarded(routes: list[Route], token: str) -> Starlette:
     return app
 
 
+NO_TOKEN = "Refused: the token is missing or wrong. Open the address that was printed at startup."
+
+
 class Guard:
     """Rejects requests that do not come from the page, on this machine, with the right token."""
 
@@ -63,9 +79,16 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept a request, or respond with 403 and the reason."""
         if scope["type"] == "http":
-            refusal = self._refusal(Request(scope))
+            request = Request(scope)
+            refusal = self._refusal(request)
             if refusal:
-                await PlainTextResponse(refusal, 403, HEADERS)(scope, receive, send)
+                again = refusal == NO_TOKEN and request.url.path == "/" and not request.url.query
+                answer = (
+                    answer_page(ASK_AGAIN + refusal, 403)
+                    if again
+                    else PlainTextResponse(refusal, 403, HEADERS)
+                )
+                await answer(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
@@ -78,7 +101,7 @@ class Guard:
             return "Refused: the request comes from another page."
         given = request.headers.get("x-token") or request.query_params.get("token", "")
         if not secrets.compare_digest(given.encode(), self.token.encode()):
-            return "Refused: the token is missing or wrong. Open the address that was printed at startup."
+            return NO_TOKEN
         return ""
 
 
@@ -102,15 +125,16 @@ async def _page(request: Request) -> Response:
     return answer_page(explorer_page())
 
 
-def answer_page(html: str) -> Response:
+def answer_page(html: str, status: int = 200) -> Response:
     """Return a page that may run only its own scripts; all other text is escaped."""
     nonce = secrets.token_urlsafe(16)
+    html = html.replace("<head>", f"<head>{KEEP_TOKEN}", 1)
     html = html.replace("<script", f'<script nonce="{nonce}"')
     policy = (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return HTMLResponse(html, headers=HEADERS | {"Content-Security-Policy": policy})
+    return HTMLResponse(html, status, HEADERS | {"Content-Security-Policy": policy})
 
 
 def explorer_page() -> str:
@@ -131,7 +155,14 @@ def _answer(ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Reques
     async def endpoint(request: Request) -> Response:
         try:
             question = await _read(request)
-            return JSONResponse(await run_in_threadpool(ask, question), headers=HEADERS)
+            answer = asyncio.ensure_future(_in_turn(ask, question))
+            left = asyncio.ensure_future(_left(request))
+            await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
+            left.cancel()
+            if not answer.done():
+                answer.cancel()
+                return Response(status_code=400)
+            return JSONResponse(answer.result(), headers=HEADERS)
         except (InputError, ModelError) as error:
             return JSONResponse({"message": str(error)}, 422, HEADERS)
         except ClientDisconnect:
@@ -141,6 +172,32 @@ def _answer(ask: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Reques
             return JSONResponse({"message": words}, 422, HEADERS)
 
     return endpoint
+
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+async def _in_turn(
+    ask: Callable[[dict[str, Any]], dict[str, Any]], question: dict[str, Any]
+) -> dict[str, Any]:
+    """Compute an answer in a thread; while it waits for its turn it can be cancelled."""
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(TURNS))
+    await turns.acquire()
+    work = asyncio.ensure_future(run_in_threadpool(ask, question))
+
+    def end(done: asyncio.Future[Any]) -> None:
+        turns.release()
+        if not done.cancelled():
+            done.exception()  # of an answer that nobody waits for
+
+    work.add_done_callback(end)
+    return await asyncio.shield(work)  # a thread cannot be stopped: its turn ends when it does
+
+
+async def _left(request: Request) -> None:
+    """Return when the client closes its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _read(request: Request) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 "use strict";
 // The explorer: pick a row, move its features, watch prediction, surrogate and attributions follow.
 
-const TOKEN = new URLSearchParams(location.search).get("token") || "";
+const TOKEN = sessionStorage.getItem("token") || "";
 
 TX.ask = async (question, content = {}) => {
   let response;
