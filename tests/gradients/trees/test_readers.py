@@ -121,5 +121,5 @@ def test_refuses_what_it_cannot_read(word):
 def test_refuses_what_is_no_tree():
     from sklearn.linear_model import LogisticRegression
 
-    with pytest.raises(Unsupported, match="no tree ensemble"):
+    with pytest.raises(Unsupported, match="not a supported tree ensemble"):
         load(LogisticRegression())

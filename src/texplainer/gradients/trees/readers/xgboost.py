@@ -56,6 +56,8 @@ def load(model: Any) -> TreeEnsemble:
     outputs = max(int(parameters["num_class"]), int(parameters["num_target"]), 1)
     if link in INVERSE and learner["objective"]["name"] != "binary:logitraw":  # which predicts its margin
         base = INVERSE[link](base)
+    elif learner["objective"]["name"] == "binary:logitraw" and type(model).__name__.endswith("Regressor"):
+        link = "identity"  # a regressor predicts the margin itself
     if link == "logistic" and outputs > 1:  # several labels, each with a sigmoid of its own
         link = "sigmoid"
     categories = CategoryColumns(int(parameters["num_feature"]))
