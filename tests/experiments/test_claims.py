@@ -1,0 +1,129 @@
+"""README and docs/compare.md claim what the committed results hold, and say which results are of earlier code."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments.plan import DEFINITIONS
+from experiments.results import read_run
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+RESULTS = DOCS / "results"
+#: 4,993 or 6.0 or 4e-8; not the digits of a name (h2o), of a version (0.1.0) or of a file
+NUMBER = re.compile(r"(?<![\w.\-])\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)")
+CITED = re.compile(r"\]\((?:docs/)?results/(\w+)\.md\)")
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def flat(path: Path) -> str:
+    return " ".join(read(path).split())
+
+
+@pytest.fixture(scope="module")
+def figure():
+    """The function that fills in figures when the site is built."""
+    spec = importlib.util.spec_from_file_location("execute", DOCS / "execute.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.figure
+
+
+def value(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def agrees(shown: str, measured: str) -> bool:
+    """Whether a number is another one rounded to its own digits."""
+    if "e" in shown:
+        return value(shown) == float(f"{value(measured):.{len(shown.split('e')[0].replace('.', '')) - 1}e}")
+    decimals = len(shown.partition(".")[2])
+    return value(shown) == round(value(measured), decimals)
+
+
+def claims() -> list[str]:
+    """README's table of reasons, line by line, and the sentence on where it loses."""
+    text = read(ROOT / "README.md")
+    part = text[text.index("Three reasons to switch:") : text.index("## Install")]
+    table = [line for line in part.splitlines() if line.startswith("| **")]
+    return [*table, " ".join(part[part.index("Where it loses:") :].split())]
+
+
+@pytest.mark.parametrize("claim", claims())
+def test_every_number_of_readme_is_on_the_page_it_cites(claim: str) -> None:
+    shown = NUMBER.findall(re.sub(r"\]\(.*?\)|`.*?`", "", claim))
+    pages = [RESULTS / f"{name}.md" for name in CITED.findall(claim)]
+    assert pages or not shown, f"numbers without a page: {shown}"
+    measured = [number for page in pages for number in NUMBER.findall(read(page))]
+    for number in shown:
+        assert any(agrees(number, one) for one in measured), number
+
+
+def test_the_costs_of_readme_are_the_cells_they_are_said_to_be(figure) -> None:
+    said, row = flat(ROOT / "README.md"), r"shapley \| XGBoost 300 x depth 6 \| "
+    found = re.search(
+        r"300 trees of depth 6 cost (\S+) predictions; XGBoost's own values cost (\S+), shap's interventional ones "
+        r"(\S+); equal to shap's to (\S+)",
+        said,
+    )
+    assert found
+    columns = ("texplainer", "own", "shap, interventional", "difference")
+    for shown, column in zip(found.groups(), columns, strict=True):
+        assert agrees(shown.strip(";"), figure(row + column)), column
+    forest = re.search(r"a forest of 100 deep trees still costs (\S+) predictions", said)
+    assert forest and agrees(forest.group(1), figure(r"shapley \| forest of 100, min leaf 3 \| texplainer"))
+
+
+def rows_of_compare() -> list[str]:
+    text = read(DOCS / "compare.md")
+    return [line for line in text.splitlines() if "{{" in line]
+
+
+def test_every_figure_of_the_comparison_is_on_the_page_its_row_cites(figure) -> None:
+    cited: list[str] = []
+    rows = rows_of_compare()
+    assert len(rows) > 10
+    for row in rows:
+        cited = CITED.findall(row) or cited  # a row with an empty first cell belongs to the one above
+        for place in re.findall(r"\{\{(.+?)\}\}", row):
+            assert place.split("\\")[0].strip() in cited, row
+            assert figure(place).strip(), place
+
+
+def test_no_number_of_the_comparison_is_typed_by_hand() -> None:
+    for row in rows_of_compare():
+        bare = re.sub(r"\{\{.+?\}\}|\]\(.*?\)", "", row).strip("|")
+        bare = bare.partition("|")[2]  # the first cell states the task and its sizes
+        assert not re.search(r"\d", bare), bare
+
+
+def test_the_areas_of_the_definition_are_those_within_data_sets() -> None:
+    said = flat(DOCS / "meaning.md")
+    for attribution, who in (("slope", "slopes"), ("shapley", "Shapley values of trees")):
+        lines = [
+            one for one in read(RESULTS / "stability.md").splitlines() if one.startswith(f"| {attribution} ")
+        ]
+        areas = [float(area) for line in lines for area in re.findall(r"([\d.]+) / [\d.]+", line)]
+        assert len(areas) == 6 * len(lines) > 0
+        assert f"of {min(areas):.2f} to {max(areas):.2f} for {who}" in said
+
+
+@pytest.mark.parametrize(
+    ("page", "folder", "run", "said"),
+    [
+        ("paper.md", "paper", "3hnn_4ft", "The committed tables were measured with version 0.1.0"),
+        ("compare.md", "wide", "banknote_network_0", "These three pages were measured with version 0.1.0"),
+    ],
+)
+def test_pages_say_which_results_are_of_earlier_code(page: str, folder: str, run: str, said: str) -> None:
+    """Whoever renews the results removes the sentence."""
+    known = read_run(run, RESULTS / folder).configuration.get("definitions", 1)
+    assert (said in flat(DOCS / page)) == (known != DEFINITIONS)
