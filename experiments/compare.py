@@ -176,7 +176,8 @@ def page_content(dataset: str, done: Sequence[Result], own: Sequence[str]) -> It
         "p",
         "Place among the lines that answer the same question. Better, worse: the paired 95% bootstrap "
         "interval over rows of the difference excludes 0; it is not corrected for the number of comparisons. "
-        "The difference is over the rows in which both are defined. It holds for this data set and these models. Evidence over data sets: `python -m experiments --wide`.",
+        "The difference is over the rows in which both are defined. It holds for this data set and these "
+        "models. Evidence over data sets: `python -m experiments --wide`.",
     )
     yield (
         "p",
