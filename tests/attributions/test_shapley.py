@@ -116,6 +116,26 @@ def test_two_doors_agree_within_the_bounds():
     assert gap.max() > 1e-6  # one is an estimate
 
 
+@pytest.mark.parametrize("features, background", [(3, 100), (4, 30), (13, 80), (30, 7)])
+def test_max_evals_is_never_exceeded(features, background):
+    """Also with the moves of the relative change, by the count of rows that reach the model."""
+    X = np.random.default_rng([features, background]).normal(size=(background, features))
+    asked = [0]
+
+    def f(rows):
+        asked[0] += len(rows)
+        return np.tanh(rows).sum(axis=1) + rows[:, 0] * rows[:, -1]
+
+    for budget in (200, 500, 1600):
+        explainer = TExplainer(f, X, attribution="shapley", max_evals=budget)
+        explainer(X[:1])  # what is prepared once
+        asked[0] = 0
+        found = explainer(X[:5])
+        assert found.diagnostics.evaluations.max() <= budget
+        assert asked[0] <= 5 * budget + 64  # and the check of the user's own table
+        assert found.diagnostics.evaluations.min() >= 0.5 * budget
+
+
 def test_walks_of_many_rows_go_together_and_max_evals_bounds_them():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 4))

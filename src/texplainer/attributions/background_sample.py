@@ -76,7 +76,8 @@ def _sampled(context: ExplainContext, paths: int) -> BackgroundSample:
     if total >= paths:
         chosen = order[((np.arange(paths) + 0.5) * total / paths).astype(int)]
     else:
-        chosen = np.repeat(order, max(1, round(paths / total)))
+        times = paths // total if context.max_evals else round(paths / total)  # a budget is not exceeded
+        chosen = np.repeat(order, max(1, times))
     if len(chosen) == 1:  # one row: two paths, so that there is a scatter
         chosen = np.repeat(chosen, 2)
     count = len(chosen)
@@ -90,5 +91,5 @@ def _sampled(context: ExplainContext, paths: int) -> BackgroundSample:
         len(group),
         np.full(count, 1.0 / count),
         predictions[chosen],
-        tried=max(1, len(group) // TRIED),
+        tried=max(1, int(np.searchsorted(np.cumsum(np.bincount(group[position])), count / TRIED, "right"))),
     )

@@ -18,8 +18,14 @@ import numpy as np
 from scipy.stats import t as student
 
 from texplainer.attributions.attribution import ExplainContext
-from texplainer.attributions.background_sample import BackgroundSample, PathContributions, sample_background
+from texplainer.attributions.background_sample import (
+    TRIED,
+    BackgroundSample,
+    PathContributions,
+    sample_background,
+)
 from texplainer.attributions.replaced import noise_floor
+from texplainer.attributions.stability import MOVES
 from texplainer.gradients.finite_difference.design import affordable_blocks
 from texplainer.types import Array
 
@@ -29,11 +35,12 @@ FLOOR = 0.5  # of the median variance: chosen on eight pairs of model and table,
 
 
 def sample_of(context: ExplainContext) -> BackgroundSample:
-    """The background rows of as many walks as `max_evals` allows."""
+    """The background rows of as many walks as `max_evals` allows, those of the relative change included."""
     count = WALKS
     if context.max_evals is not None:
         affordable_blocks(context.rows.shape[1], context.max_evals)  # the least is the same for slopes
-        count = context.max_evals // (context.rows.shape[1] + 1)
+        budget = context.max_evals - MOVES - 1  # predictions of the row and of the moved rows
+        count = max(2, int(budget / (1 + MOVES / TRIED)) // (context.rows.shape[1] + 1))
     return sample_background(context, count)
 
 
