@@ -65,6 +65,10 @@ class Sizes:
     epochs: int | None = None  # None: the paper's
 
 
+# Time, an estimate for two quiet cores (--jobs 2): 75 to 90 minutes for the wide evaluation, about 15 for the
+# paper's tables. A run explains 121 rows with every line. Processor seconds a run, by the cost of single rows on
+# a busy machine (batches are cheaper): vehicle_svm 102, heloc_svm 65, mlc_churn_svm 38, heloc_forest 94,
+# heloc_network 49, mlc_churn_boosted 58, vehicle_linear 12.
 AUTHORS_ROWS = 150  # 40 rows are too few for a mean of ratios on 20-FT
 TASKS = tuple(range(10, 101, 10))
 FULL = Sizes("full", 40, 10, 3, 100, 5000, 20, 10, TASKS, 10)

@@ -31,7 +31,9 @@ def wide_experiments(seeds: int) -> dict[str, Experiment]:
     for gated in GATED:
         for seed in range(seeds):
             name, title = f"gated_{gated}_{seed}", f"the gated function {gated!r}, seed {seed}"
-            found[name] = Experiment(name, "gated", "function", gated, title, WIDE_LINES["other"], seed=seed)
+            found[name] = Experiment(
+                name, "gated", "function", gated, title, WIDE_LINES["function"], seed=seed
+            )
     return found
 
 
