@@ -34,12 +34,13 @@ from texplainer.gradients.choose import ENGINES
 from texplainer.gradients.smoothing import checked_smoothing
 from texplainer.interactions.compute import second_order
 from texplainer.models import original, predictor
+from texplainer.models.libraries import feature_names as names_of_model
 from texplainer.models.refusals import refused_rows
 from texplainer.support import hashing
 from texplainer.support.arguments import check_arguments
 from texplainer.support.keywords import refuse_keywords
 from texplainer.support.progress import track
-from texplainer.tables import native
+from texplainer.tables import identifiers, native
 from texplainer.types import Array
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ class TExplainer:
         "background" keeps perturbations inside the data's range; None; or (low, high).
     feature_names
         Names for a background without any.
+    id_column
+        The column that identifies the rows: it is not a feature, and its values label the rows of the result.
+        None takes a column that the model does not know and that is named like one ("id", "customer_id"),
+        with a warning.
     batch_rows
         The most rows given to the model at once. Results do not depend on it, nor on the rows beside, where
         the model's predictions do not; matrix products do, in their last bits (about 1e-15 of a row's largest
@@ -120,6 +125,7 @@ class TExplainer:
         categorical: Sequence[Any] | Mapping[str, Any] | None = None,
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
+        id_column: Any = None,
         batch_rows: int = predictor.BATCH_ROWS,
         max_evals: int | None = None,
         retries: int = 0,
@@ -132,6 +138,7 @@ class TExplainer:
         self.attribution = attributions_of(attribution, step)[0]
         request = model if isinstance(model, Refitted) else None
         model = model.model if isinstance(model, Refitted) else model
+        background = identifiers.split(native.collected(background), names_of_model(model), id_column)[0]
         schema, rows, self._why = detect.learn_with_categories(
             background, feature_names, categorical, model, request and request.X
         )
@@ -177,6 +184,7 @@ class TExplainer:
         X: Any,
         *,
         attribution: str | Sequence[str] | None = None,
+        id_column: Any = None,
         progress: bool | None = None,
         **unknown: Any,
     ) -> Explanation:
@@ -186,12 +194,13 @@ class TExplainer:
         first, and `with_attribution` gives the others.
 
         A row that cannot be explained is marked "undefined" with the reason; the others are
-        explained. `progress` shows a bar (None: on a terminal, when it takes more than a moment).
+        explained. `id_column` names the column whose values label the rows (None: the explainer's own).
+        `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
-        refuse_keywords("a call of the explainer", unknown, ("attribution", "progress"))
+        refuse_keywords("a call of the explainer", unknown, ("attribution", "id_column", "progress"))
         asked = self.arguments["attribution"] if attribution is None else attribution
         name, *others = attributions_of(asked, self.arguments["step"])
-        X = native.collected(X)
+        X, labels = self.split_identifiers(X, id_column)
         rows = self.schema.read(X)
         if self.refit is None:
             original.check_original(self.predictor, X, rows)
@@ -201,7 +210,14 @@ class TExplainer:
                 warnings.simplefilter("ignore", UndefinedRowsWarning)
             for other in others:
                 found = found.with_other(self._explained(rows, other, progress))
-        return found.with_index(native.index_of(X))
+        return found.with_index(labels)
+
+    def split_identifiers(self, X: Any, id_column: Any = None) -> tuple[Any, np.ndarray | None]:
+        """A table without its identifiers, and its row labels: its identifiers or a pandas index."""
+        own = self.schema.inner or self.schema
+        declared = self.arguments["id_column"] if id_column is None else id_column
+        features = (own.header or own.names) if own.named else None
+        return identifiers.split(native.collected(X), features, declared, stacklevel=4)
 
     def shap_values(self, X: Any, *, progress: bool | None = None, **unknown: Any) -> np.ndarray:
         """Contributions (Shapley values), as shap returns them: (rows, features) or (rows, features, outputs).
@@ -249,7 +265,7 @@ class TExplainer:
         >>> explainer.interactions(X[:5]).strongest(1)[0][:2]
         ('x0', 'x1')
         """
-        rows = self.schema.read(native.collected(X))
+        rows = self.schema.read(self.split_identifiers(X)[0])
         refused = refused_rows(self.predictor, self.schema.names, rows)
         _warn_of(refused, len(rows), 3)
         engine, categories = self._parts_of(DEFAULT)

@@ -25,7 +25,6 @@ from texplainer.explanation.text import cell_text
 from texplainer.reasons.columns import typical_values
 from texplainer.reasons.curve import ice_curve
 from texplainer.report import explanations
-from texplainer.tables import native
 from texplainer.types import Array, Explain
 
 OVERVIEW_ROWS = 500
@@ -55,12 +54,12 @@ class Workbench:
     @cached_property
     def rows(self) -> Array:
         """The rows to explore, as the explainer's floats (rows, features)."""
-        return self.explainer.schema.read(self.data)
+        return self.explainer.schema.read(self.explainer.split_identifiers(self.data)[0])
 
     @cached_property
     def labels(self) -> Any:
         """The identifiers of the rows, if the table has any."""
-        return native.index_of(self.data)
+        return self.explainer.split_identifiers(self.data)[1]
 
     @cached_property
     def _typical(self) -> list[Any]:

@@ -57,7 +57,7 @@ def _write(name: str, out: Path, model: str | None, part: Any) -> None:
     target = np.empty(len(found.target), dtype=found.y_train.dtype)
     target[found.train_rows], target[found.test_rows] = found.y_train, found.y_test
     rows = {"train": found.train_rows, "test": found.test_rows, "all": np.arange(len(target))}[part]
-    frame = found.frame(part, encoded=True).assign(target=target[rows])
+    frame = _unscaled(found, part).assign(target=target[rows])
     if out.suffix == ".csv":
         frame.to_csv(out, index=False)
     else:
@@ -67,15 +67,23 @@ def _write(name: str, out: Path, model: str | None, part: Any) -> None:
         _train(found, Path(model))
 
 
+def _unscaled(found: Any, part: Any) -> Any:
+    """The encoded columns of a part in their own units."""
+    frame = found.frame(part, encoded=True)
+    frame[:] = found.scaler.inverse(frame.to_numpy()).round(10)
+    return frame
+
+
 def _train(found: Any, path: Path) -> None:
     """A network small enough to train at once, as a skops file."""
     import skops.io
     from sklearn.neural_network import MLPClassifier, MLPRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
 
     kind = MLPClassifier if found.task == "classification" else MLPRegressor
     network = kind(hidden_layer_sizes=(16,), solver="lbfgs", alpha=0.3, max_iter=500, random_state=0)
-    X = found.frame("train", encoded=True)
-    network.fit(X, found.y_train)
-    skops.io.dump(network, path)
-    score = network.score(found.frame("test", encoded=True), found.y_test)
+    pipeline = make_pipeline(MinMaxScaler(), network).fit(_unscaled(found, "train"), found.y_train)
+    skops.io.dump(pipeline, path)
+    score = pipeline.score(_unscaled(found, "test"), found.y_test)
     click.echo(f"{path}: a network of 16 units, score {score:.3f} on the test part", err=True)

@@ -56,7 +56,8 @@ def command(
         options.refuse_overwriting(out, data, model, arguments["background"])
     job = options.job_from(model, data, arguments)
     names = [name.strip() for name in explainers.split(",") if name.strip()]
-    frame = survey.take_rows(job.table, job.columns, survey.sample_rows(job.table, (), rows))
+    features = [name for name in job.columns if name in job.background]
+    frame = survey.take_rows(job.table, features, survey.sample_rows(job.table, (), rows))
     wanted = [name.strip() for name in metrics.split(",")]
     found = evaluate(
         _build(job, names, options.chosen(arguments)),

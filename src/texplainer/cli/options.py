@@ -97,6 +97,12 @@ _EXPLAINER = (
         callback=_categorical,
         help="NAME of a column with categories, or NAME=COLUMN,COLUMN for one-hot columns; may be repeated.",
     ),
+    click.option(
+        "--id-column",
+        metavar="COLUMN",
+        default=None,
+        help="Column that labels the rows [default: one the model does not name, such as customer_id].",
+    ),
     click.option("--bounds", default="background", callback=_bounds, help="background, none or LOW,HIGH."),
     click.option(
         "--batch-rows",
@@ -152,6 +158,7 @@ def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
         "output": None,
         "categorical": None,
         "batch_rows": None,
+        "id_column": None,
     }
     return {
         name: value

@@ -20,8 +20,9 @@ _STYLES = {"stable": "green", "unstable": "yellow", "undefined": "red"}
 def draw(explanation: Explanation, row: int, top: int, console: Console | None = None) -> None:
     """Draw the first row of an explanation, named `row`: bars of its contributions, and its slopes beside."""
     console = console or Console()
+    label = f"row {row} ({explanation.index[0]})" if "index" in explanation.arrays else f"row {row}"
     for one in row_tables(explanation):
-        title = Text.assemble((f"row {row}", "bold"), f"  {one.prediction}")
+        title = Text.assemble((label, "bold"), f"  {one.prediction}")
         console.print(title, soft_wrap=True)
         console.print(_bars(one, top, console.width))
         for note in one.notes():
@@ -31,8 +32,12 @@ def draw(explanation: Explanation, row: int, top: int, console: Console | None =
 
 def _bars(row: RowTable, top: int, width: int) -> Table:
     first = row.columns[0]
-    lines = [[_cut(line[0]), _cut(line[1]), *line[2:]] for line in row.lines(top)]
-    taken = sum(max(len(line[k]) for line in lines) + 2 for k in range(len(lines[0])))
+    lines, taken = row.lines(top), width
+    for most in range(24, 7, -1):  # names and values give way to the bars
+        lines = [[_cut(line[0], most), _cut(line[1], most), *line[2:]] for line in lines]
+        taken = sum(max(len(line[k]) for line in lines) + 2 for k in range(len(lines[0])))
+        if taken + 2 * 4 + 1 <= width:
+            break
     half = int(np.clip((width - taken - 1) // 2, 2, HALF))
     longest = np.nanmax(np.abs(first.values)) if np.isfinite(first.values).any() else 0.0
     grid = Table.grid(padding=(0, 2))
@@ -67,5 +72,5 @@ def _bar(value: float, longest: float, half: int, signed: bool) -> Text:
     return Text.assemble((bar.rjust(half), "blue"), "│", " " * half)
 
 
-def _cut(text: str, most: int = 24) -> str:
+def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -18,8 +18,9 @@ from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import models, survey
 from texplainer.files.tables import Dialect
-from texplainer.models.libraries import feature_names
+from texplainer.models.libraries import feature_names, known_levels
 from texplainer.support import hashing
+from texplainer.tables.identifiers import identifier_among
 
 #: the arguments of TExplainer that are recorded and can be repeated from the record
 OPTIONS = (
@@ -32,12 +33,16 @@ OPTIONS = (
     "categorical",
     "bounds",
     "batch_rows",
+    "id_column",
 )
 
 
 @dataclass(frozen=True)
 class ExplainJob:
-    """An explainer and the table it is for; `facts` go into the audit record."""
+    """An explainer and the table it is for; `facts` go into the audit record.
+
+    `columns` are read of every row: the model's, and the identifier if there is one.
+    """
 
     explainer: TExplainer
     table: survey.DiskTable
@@ -73,15 +78,21 @@ def prepare_job(
         raise InputError(f"unknown options {', '.join(unknown)}; expected some of {', '.join(OPTIONS)}.")
     loaded = models.load_model(model, consent)
     table = survey.survey(data, dialect)
-    columns = survey.columns_for(table, columns or feature_names(loaded), drop)
+    columns = survey.columns_for(table, columns or feature_names(loaded), (*drop, *_declared(options)))
+    if "id_column" not in options:
+        found = identifier_among([name for name in table.names if name not in (*columns, *drop)])
+        options |= {} if found is None else {"id_column": found}
+    levels = known_levels(loaded, columns, [name for name in columns if table.kinds[name] == "text"])
+    table = survey.with_texts(table, levels)
     if background is None:
         picks = survey.sample_rows(table, columns)
         rows = survey.take_rows(table, columns, picks)
         origin: dict[str, Any] = {"sampled_rows": len(picks), "sha256": hashing.of_facts(picks)}
     else:
-        source = survey.survey(background, dialect)
+        source = survey.with_texts(survey.survey(background, dialect), levels)
         rows = survey.take_rows(source, survey.columns_for(source, columns), range(source.rows))
         origin = {"name": source.path.name, "sha256": source.sha256}
+    rows = _with_levels(rows, levels)
     explainer = TExplainer(loaded, rows, **options)
     facts = {
         "model": models.fingerprint(model),
@@ -89,7 +100,23 @@ def prepare_job(
         "background": origin,
         "configuration": {**options, "columns": list(columns), **_warn_unsupported(dialect)},
     }
-    return ExplainJob(explainer, table, columns, rows, facts)
+    return ExplainJob(explainer, table, (*columns, *_declared(options, columns)), rows, facts)
+
+
+def _declared(options: Mapping[str, Any], but: Sequence[str] = ()) -> list[str]:
+    """The identifier's name, unless it is one of some others."""
+    name = options.get("id_column")
+    return [] if name is None or name in but else [name]
+
+
+def _with_levels(rows: Any, levels: Mapping[str, Sequence[Any]]) -> Any:
+    """A frame with the model's own categories, in the model's order; others that occur come after them."""
+    import pandas as pd
+
+    for name, own in levels.items():
+        new = sorted(set(rows[name].dropna()) - set(own), key=str)
+        rows[name] = pd.Categorical(rows[name], categories=[*own, *new])
+    return rows
 
 
 def _warn_unsupported(dialect: Dialect | None) -> dict[str, Any]:
@@ -131,5 +158,8 @@ def explain_piece(
                 return piece, None
         except ModelError as error:
             failure = error
-        both = pd.concat([background.iloc[:1], frame], ignore_index=True)
+        known = background.iloc[:1].assign(
+            **{name: frame[name].iloc[0] for name in frame if name not in background}
+        )
+        both = pd.concat([known, frame], ignore_index=True)
         return explainer(both, progress=False)[1:], failure

@@ -9,8 +9,8 @@ piece, not the table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,15 @@ def survey(path: Any, dialect: tables.Dialect | None = None) -> DiskTable:
     firsts = {note.name: tuple(note.levels.values()) for note in notes.values() if note.has_levels}
     types = tuple(note.kind for note in notes.values())
     return DiskTable(path, names, types, rows, firsts, hashing.of_file(path), dialect)
+
+
+def with_texts(table: DiskTable, levels: Mapping[str, Sequence[Any]]) -> DiskTable:
+    """The table with the columns as text whose categories are texts, also where they look like numbers."""
+    texts = {name for name, own in levels.items() if own and all(isinstance(level, str) for level in own)}
+    if not tables.table_format(table.path).texts:
+        return table
+    types = zip(table.names, table.types, strict=True)
+    return replace(table, types=tuple("text" if name in texts else kind for name, kind in types))
 
 
 def pieces(table: DiskTable, columns: Sequence[str], rows: int) -> Iterator[Any]:

@@ -114,8 +114,9 @@ def repeat_job(
     columns, marks = configuration.pop("columns", None), configuration.pop("dialect", {})
     if not isinstance(columns, list) or not isinstance(marks, dict) or set(marks) - {"separator", "decimal"}:
         raise InputError(
-            f"{result} was saved from Python and does not record how to repeat it. Only results of "
-            "texplainer explain can be verified."
+            f"{result} was saved from Python: its record lacks the columns that were read and the hashes of the "
+            "model file, the data file and the background. Write the result with texplainer explain MODEL DATA "
+            "-o FILE to verify it, or explain the rows again in Python and compare the values."
         )
     if background is None and "name" in recorded["background"]:
         raise InputError(

@@ -47,7 +47,7 @@ def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20, output: int
         feature = names[int(feature)]
     (feature,) = known_names("feature", feature, names)
     j = names.index(feature)
-    start = schema.read(row)  # (1, features)
+    start = schema.read(explainer.split_identifiers(row)[0])  # (1, features)
     if len(start) != 1:
         raise InputError(f"row holds {len(start)} rows; expected one. Pass one of them, such as X[:1].")
     outputs = len(explainer.predictor.output_names)

@@ -138,7 +138,7 @@ def recourse_of(explainer: Any, row: Any, target: Any, limits: Limits) -> Recour
             raise InputError(
                 f"{name}={value!r} is not a number of them; expected a whole number of at least 1."
             )
-    start = explainer.schema.read(row)  # (1, features)
+    start = explainer.schema.read(explainer.split_identifiers(row)[0])  # (1, features)
     if len(start) != 1:
         raise InputError(f"row holds {len(start)} rows; expected one. Pass one of them, such as X[:1].")
     goal = goal_of(explainer.predictor, target, limits.margin, start)

@@ -72,6 +72,10 @@ CHECKS: dict[str, Check] = {
     "scale": (lambda v: isinstance(v, str), "'auto' or the name of one scale"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
     "feature_names": (_names, "a list with one name per column, in their order"),
+    "id_column": (
+        lambda v: not isinstance(v, (list, set, dict, np.ndarray)),
+        "the name of one column, or None",
+    ),
     "output": (
         lambda v: not isinstance(v, (list, tuple, np.ndarray)) or np.size(np.asarray(v, dtype=object)) > 0,
         "at least one output, or None",

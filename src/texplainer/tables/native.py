@@ -45,7 +45,7 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
 
     `absent` is what the model takes a value for that a scipy sparse table does not store.
     """
-    table = _unwrapped(table)
+    table = unwrapped(table)
     if is_sparse(table):  # before mappings: one of scipy's formats is a dict
         return Columns(None, _of_array(dense(table, absent), one_row), "array")
     if isinstance(table, Mapping):
@@ -70,7 +70,7 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
     return Columns(None, _of_array(table, one_row), "array")
 
 
-def _unwrapped(table: Any) -> Any:
+def unwrapped(table: Any) -> Any:
     """The table inside what other libraries make of one: records, tensors with gradients, shap's maskers."""
     if isinstance(table, np.ndarray) and table.dtype.names:
         return {name: table[name] for name in table.dtype.names}
@@ -116,7 +116,7 @@ def index_of(table: Any) -> np.ndarray | None:
     index = table.index
     if type(index).__name__ == "RangeIndex" and index[:1].tolist() in ([], [0]) and index.step == 1:
         return None
-    return _cells(list(index))
+    return object_array(list(index))
 
 
 def wider(dtype: Any, levels: Sequence[Any]) -> Any:
@@ -199,23 +199,23 @@ def _native_column(series: nw.Series, name: str) -> Any:
         arrow = hasattr(
             getattr(series.to_native(), "dtype", None), "pyarrow_dtype"
         )  # no categories in pandas
-        return _cells(series.to_list()) if arrow else series
+        return object_array(series.to_list()) if arrow else series
     if isinstance(dtype, (nw.Datetime, nw.Date, nw.Duration)):
         return _times(series, name)
     if dtype == nw.Boolean:
-        return _cells(series.to_list()) if series.null_count() else series.to_numpy().astype(bool)
+        return object_array(series.to_list()) if series.null_count() else series.to_numpy().astype(bool)
     if dtype.is_numeric() and not isinstance(dtype, nw.Decimal):
         if not series.null_count():
             return np.asarray(series.to_numpy())
         if dtype.is_integer() and dtypes.has_large(np.asarray(series.drop_nulls().to_numpy())):
-            return _cells(series.to_list())
+            return object_array(series.to_list())
         if dtype.is_float() and bool(series.drop_nulls().is_nan().any()):
             raise InputError(
                 f"column {name!r} holds both null and NaN, which are the same missing value here. Use one of "
                 "them, such as with fill_nan(None)."
             )
         return series.cast(nw.Float64).to_numpy()
-    return _cells(series.to_list())
+    return object_array(series.to_list())
 
 
 def _times(series: nw.Series, name: str) -> np.ndarray:
@@ -236,7 +236,7 @@ def _times(series: nw.Series, name: str) -> np.ndarray:
     return out
 
 
-def _cells(values: Sequence[Any]) -> np.ndarray:
+def object_array(values: Sequence[Any]) -> np.ndarray:
     """Return an object array with one entry per value, even if the values are lists."""
     out = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):

@@ -271,6 +271,8 @@ class Schema:
                 )
             if extra:
                 parts.append(f"has the unexpected columns {some(extra)}")
+                if len(extra) == 1 and not missing:
+                    near = f" If {extra[0]!r} identifies the rows, pass id_column={extra[0]!r}."
             raise InputError(
                 f"the table {' and '.join(parts)}; expected exactly {some(self.names)}. "
                 f"Select the background's columns before explaining.{near}"

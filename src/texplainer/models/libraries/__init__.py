@@ -105,6 +105,23 @@ def encoded_columns(model: Any, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in found)
 
 
+def known_levels(model: Any, names: Sequence[str], texts: Sequence[str] = ()) -> dict[str, list[Any]]:
+    """Return the categories that a model stores for its columns, by name.
+
+    They are stored in the order of the columns, without their names: those that the model splits as categories,
+    or the columns of text.
+    """
+    inner = unwrapped(model)[0]
+    try:
+        found = library_of(inner).known_levels(inner)
+    except Exception:  # it is not fitted; its adapter reports it
+        return {}
+    for columns in (encoded_columns(model, names), [name for name in names if name in texts]):
+        if found and len(columns) == len(found):
+            return {name: list(levels) for name, levels in zip(columns, found, strict=True)}
+    return {}
+
+
 def absent_value(model: Any) -> float:
     """Return what a model, or the last step of a Pipeline, takes a value for that a sparse table does not store."""
     model = unwrapped(model)[0]

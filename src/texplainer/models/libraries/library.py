@@ -42,6 +42,10 @@ def _no_categories(model: Any, names: tuple[str, ...]) -> list[str]:
     return []
 
 
+def _no_levels(model: Any) -> Sequence[Sequence[Any]]:
+    return ()
+
+
 def _itself(model: Any) -> Any:
     return model
 
@@ -87,6 +91,8 @@ class Library:
         (model, schema) -> how the model is called.
     categories
         (model, column names) -> the columns the model itself encodes or splits as categories.
+    known_levels
+        model -> the categories of the columns that it was fitted with as categories, in the columns' order.
     feature_names
         model -> the columns it was fitted with, None if unknown.
     unwrapped
@@ -108,6 +114,7 @@ class Library:
     name: str
     adapter: Callable[[Any, Schema], ModelAdapter]
     categories: Callable[[Any, tuple[str, ...]], list[str]] = _no_categories
+    known_levels: Callable[[Any], Sequence[Sequence[Any]]] = _no_levels
     feature_names: Callable[[Any], Sequence[Any] | None] = _unknown
     unwrapped: Callable[[Any], Any] = _itself
     without_encoder: Callable[[Any], Any] = _itself

@@ -105,6 +105,7 @@ LIBRARY = Library(
     "lightgbm",
     _outlet,
     categories=_categories,
+    known_levels=lambda model: getattr(model, "booster_", model).pandas_categorical or (),
     feature_names=lambda model: getattr(model, "booster_", model).feature_name(),
     trees=True,
     files={".txt": ModelFile("lightgbm", _read, openings=(b"tree\n", b"tree\r\n"), ask=_ask)},

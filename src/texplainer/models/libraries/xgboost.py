@@ -114,6 +114,15 @@ def _categories(model: Any, names: tuple[str, ...]) -> list[str]:
     return [n for n, kind in zip(names, booster.feature_types or (), strict=False) if kind == "c"]
 
 
+def _known_levels(model: Any) -> list[list[Any]]:
+    """The categories in a booster of XGBoost 3.1 and later; earlier ones store codes only."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    if "c" not in (booster.feature_types or ()) or not hasattr(booster, "get_categories"):
+        return []
+    found = booster.get_categories(export_to_arrow=True).to_arrow()
+    return [levels.to_pylist() for _, levels in found or () if levels is not None]
+
+
 def _feature_names(model: Any) -> Any:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     return booster.feature_names
@@ -135,6 +144,7 @@ LIBRARY = Library(
     "xgboost",
     _outlet,
     categories=_categories,
+    known_levels=_known_levels,
     feature_names=_feature_names,
     absent=float("nan"),  # missing, not 0
     trees=True,
