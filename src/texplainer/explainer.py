@@ -349,7 +349,7 @@ class TExplainer:
         return recourse_of(self, row, target, limits)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel to another process as model, background and arguments; everything else is derived."""
+        """Pickle the model, the background and the arguments; everything else is computed from them again."""
         return _rebuild, (self.arguments,)
 
     def __sklearn_clone__(self) -> TExplainer:
@@ -382,7 +382,7 @@ class TExplainer:
         return max(1, min(gradients.BATCH // 2, self.predictor.batch_rows // per_row))  # arrays stay in cache
 
     def _parts_of(self, name: str) -> tuple[gradients.Engine, level_effects.Categories]:
-        """The engine and the categories a reading needs: slopes of a neighbourhood, or of the point."""
+        """The engine and the categories that an attribution needs: for averaged slopes, or for those at a point."""
         around = ATTRIBUTIONS[name].neighbourhood or self.arguments["smoothing"] is not None
         if around not in self._parts:
             smooth = (parts for parts in self._parts.values() if parts[0].averages)  # alike for both
@@ -502,7 +502,7 @@ class TExplainer:
         return tuple(spec.feature_unit if number else spec.level_unit for number in plain)
 
     def _record(self, name: str) -> dict[str, Any]:
-        """What was run, for the record; plain values only."""
+        """The settings that are stored with the result; plain values only."""
         plain = {k: v for k, v in self.arguments.items() if isinstance(v, (str, int, float, type(None)))}
         return {
             **plain,

@@ -16,7 +16,7 @@ from texplainer.types import Array
 
 @dataclass(frozen=True)
 class ExplainContext:
-    """All an attribution may use: some rows, f there, and where they came from."""
+    """All that an attribution may use: rows, their predictions, the background, the model and its engine."""
 
     rows: Array  # (rows, features)
     predictions: Array  # (rows, outputs)
@@ -36,7 +36,7 @@ class AttributionResult:
     values
         (rows, features, outputs).
     error
-        Same shape, in the unit of the values: a bound on what engine, integration and formula may be off.
+        Same shape and unit as the values: a bound on the errors of engine, integration and formula.
     relative_change
         (rows, outputs), the expected relative change of the values had every number of the row been
         measured 5% of its SD differently; NaN where unknown.
@@ -58,14 +58,14 @@ class AttributionResult:
 
 @dataclass(frozen=True)
 class Attribution:
-    """One row of the table: everything anybody needs to know of an attribution.
+    """One entry of `ATTRIBUTIONS`: how an attribution is computed, and how it is shown.
 
     Attributes
     ----------
     question
         What the numbers answer, in the words of the person who asks.
     compute
-        The function from a place to values.
+        The function from an ExplainContext to an AttributionResult.
     unit
         "sd" (output per SD), "slope" (output per unit of the feature) or "share"
         (output between the background and x).
@@ -76,12 +76,12 @@ class Attribution:
     axis, level_axis
         Words on an axis, for numeric features and for categories; "{what}" is the explained quantity.
     feature_unit, level_unit
-        The same in three words, for `explanation.units`.
+        The unit of a value in at most three words, for `explanation.units`.
     category
-        The value of a categorical feature, from what its levels would do; None where the attribution
-        itself takes categories along.
+        The value of a categorical feature, computed from the predictions with its other categories; None if
+        `compute` already returns values of categorical features.
     neighbourhood
-        Whether it reads slopes averaged over a neighbourhood, so that its width matters.
+        Whether it uses slopes averaged over a neighbourhood, so that it depends on the bandwidth.
     beside
         The attribution a report shows with it.
     base
@@ -90,7 +90,8 @@ class Attribution:
     trees_only
         Whether only tree ensembles have it.
     how
-        How it asks the model, by engine, where it reads no slopes at the row: its part of `why`.
+        A function from the engine to a description of how values are computed, for `why`; None if
+        they are computed from slopes at the row.
     """
 
     question: str
@@ -110,7 +111,7 @@ class Attribution:
     trees_only: bool = False
 
     def why(self, engine: Engine) -> str:
-        """How its values were found, and why by this engine."""
+        """How the values are computed, and why with this engine."""
         words = engine.why.split("; ")  # "asked for", how slopes are found, why no other engine fits
         if self.how is not None:
             words[int(words[0] == "asked for")] = self.how(engine)

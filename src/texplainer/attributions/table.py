@@ -1,4 +1,4 @@
-"""The attributions: one question, one vector, one name.
+"""The table of attributions. Each answers one question.
 
 To add one: a function from an `ExplainContext` to an `AttributionResult` in a file of its own, and a row
 here. Explainer, command line, metrics, plots, report and explorer read the row.
@@ -133,7 +133,7 @@ def quantity(scale: str, output: str) -> str:
 
 
 def axis_words(name: str, what: str, scale: str, *, level: bool = False) -> str:
-    """What a value of an attribution means, of a number or of a category's level; `what` is the quantity."""
+    """The axis label of an attribution, for numeric features or for categories (`level`); `what` is the quantity."""
     spec = ATTRIBUTIONS.get(name)
     words = f"{name} of {{what}}" if spec is None else spec.level_axis if level else spec.axis
     return words.replace("{what}", f"the {what}" if scale in _QUANTITIES else what)
@@ -145,7 +145,7 @@ def shown_beside(name: str) -> str:
 
 
 def adds_up(name: str) -> bool:
-    """Whether base value + values = f(x); a vector of unknown kind is taken at its word."""
+    """Whether base value + values = f(x); True for values of other explainers that are not in the table."""
     return name not in ATTRIBUTIONS or ATTRIBUTIONS[name].adds_up
 
 

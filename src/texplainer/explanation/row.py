@@ -169,7 +169,7 @@ def _column(part: Explanation, o: int) -> RowColumn:
 
 
 def _prediction(explanation: Explanation, o: int) -> str:
-    """The prediction and the base value, of log-odds as probabilities too."""
+    """The prediction and the base value as text; log-odds also as probabilities."""
     value = float(explanation.arrays["predictions"][0, o])
     base = float(
         np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0, o]

@@ -1,8 +1,8 @@
 """The one place where an engine is chosen.
 
 Engines are tried in the order of `ENGINES`, exact ones first; finite differences fit every model. An engine
-differentiates numbers: categorical columns get no gradient, and a table whose one-hot columns were folded
-into one is unfolded for it, as the model sees it.
+differentiates numeric columns; the gradient of categorical columns is 0. One-hot columns that were combined into
+one column of codes are expanded for the engine, as for the model.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _shapley(predictor: Predictor, rows: Array) -> Callable[[], ExactShapley] | 
 
 
 def _differentiating(predictor: Predictor, rows: Array, engine: str, settings: Settings) -> Engine:
-    """The engine of the gradient, seen from the table as the user has it."""
+    """The engine for gradients with respect to the columns of the user's table."""
     schema = predictor.schema
     if schema.layout is None or schema.inner is None:
         return _zero_categorical_gradients(choose(predictor, rows, engine, settings), schema)
@@ -85,7 +85,7 @@ def _differentiating(predictor: Predictor, rows: Array, engine: str, settings: S
 
 
 def folded_engine(engine: Engine, schema: Schema) -> Engine:
-    """Take rows of codes to an engine of the wide table, and its gradient back."""
+    """Wrap an engine of the one-hot columns: it takes rows of codes and returns one value per feature."""
     layout = schema.layout
     if layout is None:
         return engine

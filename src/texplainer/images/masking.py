@@ -50,7 +50,7 @@ class SegmentedImage:
         return self.layout.channel_axis if self.segments.labels.ndim < self.image.ndim else None
 
     def owners(self) -> np.ndarray:
-        """The segment of each of the numbers the image consists of, in their order."""
+        """The segment of each number of the flattened image."""
         seen = self.layout.seen(self.image)
         return self.layout.given(np.broadcast_to(self.segments.labels[..., None], seen.shape)).reshape(-1)
 
@@ -60,7 +60,7 @@ class SegmentedImage:
         return replace(self, segments=Segments.numbered(shape))
 
     def of_numbers(self) -> SegmentedImage:
-        """A scene whose presences are the numbers an image consists of, one by one."""
+        """An image whose segments are the single numbers of this one; their presences are its values."""
         ones, zeros = np.ones_like(self.image), np.zeros_like(self.image)
         return replace(self, image=ones, baseline=zeros, segments=Segments.numbered(self.image.shape))
 

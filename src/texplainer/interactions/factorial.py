@@ -39,7 +39,7 @@ BETWEEN = 4.5  # errors in units of the blocks' scatter
 def designed(
     predictor: Predictor, sigma: Array, width: float, bounds: tuple[Array, Array] | None, rows: Array
 ) -> SecondOrder:
-    """Interactions and curvatures of some rows over a neighbourhood of this width."""
+    """Interactions and curvatures of rows from designed points; `width` is the bandwidth in SDs, 0 for the point."""
     if not width:  # the point itself: the step that balances curvature and rounding
         width = predictor.unit**0.25
     found = [_Design(predictor, sigma, width, bounds, rows[i : i + 1]).found() for i in range(len(rows))]
@@ -48,7 +48,7 @@ def designed(
 
 
 class _Design:
-    """The experiment around one row: memory holds one row's points at most, and of these a part."""
+    """The designed points around one row; at most a part of them is in memory at a time."""
 
     def __init__(
         self,

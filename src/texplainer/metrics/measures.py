@@ -1,8 +1,8 @@
-"""How a function of arrays is fed from the evidence: one small wrapper per kind of metric.
+"""Select the arguments of a metric: one small wrapper per kind of metric.
 
-A score (scores/) knows arrays only; the evidence (evidence/) gathers a piece when it is first asked for. Each
-function here takes a score and gives a `Measure`, which looks the score's arguments up in one explainer's
-evidence. Evidence that no chosen metric asks for is never gathered.
+A score (scores/) is a function of arrays. The arrays are computed by the evidence (evidence/) when they are first
+used. Each function here takes a score and returns a `Measure`, which calls the score with arrays of one explainer's
+evidence. Arrays that no chosen metric uses are not computed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def of_neighbours(score: Score) -> Measure:
 
 
 def of_inputs(score: Score) -> Measure:
-    """Needs, besides, the rows and their neighbours themselves."""
+    """Needs the attributions and the inputs of the rows and of their neighbours."""
 
     def measure(seen: ExplainerEvidence) -> Any:
         common = seen.common
@@ -49,7 +49,7 @@ def of_inputs(score: Score) -> Measure:
 
 
 def of_outputs(score: Score) -> Measure:
-    """Needs, besides, the outputs at the rows and their neighbours (probabilities, where there are any)."""
+    """Needs the attributions and outputs of the rows and of their neighbours, probabilities if there are any."""
 
     def measure(seen: ExplainerEvidence) -> Any:
         common = seen.common
@@ -59,7 +59,7 @@ def of_outputs(score: Score) -> Measure:
 
 
 def of_margins(score: Score) -> Measure:
-    """Needs the same as log-odds."""
+    """Needs the attributions and outputs of the rows and of their neighbours; log-odds for classifiers."""
 
     def measure(seen: ExplainerEvidence) -> Any:
         common = seen.common
@@ -99,7 +99,7 @@ def of_classmates(score: Score) -> Measure:
 
 
 def of_gaps(score: Score, mask: str = "") -> Measure:
-    """Needs the model, and what removed features become: `mask`, or the run's own."""
+    """Needs the model and the values that replace removed features: those of `mask`, or of the run."""
 
     def measure(seen: ExplainerEvidence) -> Any:
         common = seen.common
@@ -148,7 +148,7 @@ def of_small_steps(score: Score) -> Measure:
 
 
 def of_surrogate_steps(score: Score) -> Measure:
-    """Needs the same for the explanation's local model."""
+    """Needs the changes predicted by the local model for small steps, and the actual changes."""
     return lambda seen: score(seen.expected_surrogate, seen.response_small)
 
 

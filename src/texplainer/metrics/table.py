@@ -1,8 +1,8 @@
 """The table of metrics: what each needs, which way is better, its convention and its reference.
 
 To add a metric: write a function of arrays that returns scores per row (or a dict of parts) in scores/, and
-one line here, wrapped in the function of measures.py that says what it is fed with. A convention that differs
-in the wild is a line of its own.
+one line here. The line wraps it in the function of measures.py that selects its arguments. If libraries define a
+metric differently, each definition has its own line.
 """
 
 from __future__ import annotations

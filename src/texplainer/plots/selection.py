@@ -1,4 +1,4 @@
-"""What a plot shows of an Explanation: the row, the output, the greatest features, the doubts.
+"""What a plot shows of an Explanation: the row, the output, the largest features, unstable values.
 
 Plots draw plain arrays; this file takes them out of the Explanation and rejects, with an error, what cannot
 be drawn.
@@ -21,7 +21,7 @@ LEVEL = "◆"  # before a feature whose value is of another unit than the number
 
 @dataclass(frozen=True)
 class Bars:
-    """Features as bars, the greatest first; all arrays are (bars,)."""
+    """Features as bars, the largest first; all arrays are (bars,)."""
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -61,7 +61,7 @@ def one_row(explanation: Explanation) -> Explanation:
 
 
 def single_row(explanation: Explanation) -> Explanation:
-    """Refuse several rows."""
+    """Reject several rows."""
     if len(explanation) != 1:
         raise InputError(
             f"the explanation holds {len(explanation)} rows; this plot shows one. "
@@ -140,9 +140,9 @@ def with_left_over(explanation: Explanation, bars: Bars) -> Bars:
 
 
 def fold(bars: Bars, max_display: int, *, sort: bool = True) -> Bars:
-    """The greatest bars (or as they stand); those beyond `max_display` summed up in a last one, "the other 480".
+    """Keep the largest bars (without `sort`, the first); the others are summed in a last bar, "the other 480".
 
-    Of values that do not add up they are left out and counted.
+    Values that do not add up are not summed: the other bars are omitted and counted.
     """
     if max_display < 1:
         raise InputError(f"max_display={max_display} leaves nothing to draw; expected at least 1.")

@@ -1,4 +1,4 @@
-"""What each plot is given: something else meets one sentence that says what it draws and how to get it."""
+"""Which argument each plot accepts. For any other, the error names what was expected and how to get it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class State:
 
     @property
     def burden(self) -> float:
-        """What proposals are ordered by: the cost, and a little for each feature that changes."""
+        """The sort key of proposals: the cost and a small penalty per changed feature."""
         return self.cost + EACH * len(self.changes)
 
     @property
@@ -197,7 +197,7 @@ def _cheapest_of_sets(states: Sequence[State], most: int) -> list[State]:
 
 
 def _shrunk(search: Search, states: Sequence[State], place: int) -> list[State]:
-    """The states with one feature, the place-th by cost, changed as little as the goal allows."""
+    """The states, each with its `place`-th most costly change made as small as the goal allows."""
     out = list(states)
     where = {i: _by_cost(search, state)[place] for i, state in enumerate(out) if place < len(state.changes)}
     # shares of the change: one that fails (or none), and one that is enough

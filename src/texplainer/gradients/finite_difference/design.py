@@ -178,7 +178,7 @@ def roughness(
 
 
 def used_features(predictor: Predictor, background: Array) -> np.ndarray:
-    """Mask of the numeric features that change a background row's prediction, taken from another row."""
+    """Mask of the numeric features that change a prediction if their value is copied from another row."""
     rows = _trial_rows(background, background.shape[1])
     others = _trial_rows(np.roll(background, len(background) // 2, axis=0), background.shape[1])
     used, numeric = np.zeros(rows.shape[1], bool), np.flatnonzero(predictor.schema.numeric)

@@ -191,7 +191,7 @@ def smoothed_gradient(explained: SmoothedTreeModel, rows: Array) -> Gradient:
 
 @dataclass(frozen=True)
 class Slopes:
-    """The smoothed model at rows."""
+    """Values and slopes of the smoothed model at some rows."""
 
     values: Array  # (rows, features, outputs) slopes
     value: Array  # (rows, outputs)

@@ -1,7 +1,7 @@
-"""Complexity: how many features a reader must hold in mind.
+"""Complexity: how many features an explanation uses.
 
-Every function takes attributions (rows, features) and returns one score per row; an explanation of zeros has
-no complexity to speak of (NaN), so that saying nothing is not rewarded.
+Every function takes attributions (rows, features) and returns one score per row. The score of an explanation
+of zeros is NaN, so that it is not the best one.
 """
 
 from __future__ import annotations

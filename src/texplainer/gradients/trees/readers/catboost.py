@@ -46,7 +46,7 @@ MAX_DEPTH = 16
 
 
 def _check_features(model: Any) -> None:
-    """CatBoost exports no trees of what it computes from texts and embeddings."""
+    """Reject text and embedding features: CatBoost does not export their trees."""
     found = {
         "text": model.get_text_feature_indices(),
         "embedding": model.get_embedding_feature_indices(),
