@@ -100,4 +100,5 @@ def test_no_address_of_a_home_that_does_not_exist():
 def test_extras_hold_together():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     named = re.search(r"texplainer\[(.*?)\]", extras["all"][0]).group(1).split(",")
-    assert set(named) == set(extras) - {"all", "dev", "docs", "ray", "spark", "zoo"}
+    # mlflow holds other packages back, see the Makefile
+    assert set(named) == set(extras) - {"all", "dev", "docs", "mlflow", "ray", "spark", "zoo"}
