@@ -278,7 +278,7 @@ class TExplainer:
 
     def engine_report(self) -> str:
         """Which engine differentiates the model, and why each of the others does not, one line each."""
-        lines = [f"{self.engine.name}: {self.engine.why.split(';')[0]}"]
+        lines = [self._engine_line()]
         for name in ENGINES:
             if name == self.engine.name:
                 continue
@@ -361,7 +361,7 @@ class TExplainer:
         return (
             f"TExplainer of a {type(self.predictor.model).__name__}, {self.schema.width} features, "
             f"output {outputs} on the {self.predictor.scale} scale\n"
-            f"  engine       {self.engine.name}: {self.engine.why}\n"
+            f"  engine       {self._engine_line()}\n"
             f"  attribution  {self.attribution}\n"
             f"{level_effects.category_words(self._why, self.refit)}"
             f"{self._discrete_words()}"
@@ -369,9 +369,15 @@ class TExplainer:
             f"{np.array2string(self.background.base, precision=4)}"
         )
 
+    def _engine_line(self) -> str:
+        """The engine and how it finds slopes, without the reasons against the others."""
+        words = self.engine.why.removeprefix("asked for; ")
+        return f"{self.engine.name}: {words.split(';')[0]}"
+
     def _discrete_words(self) -> str:
         names = [self.schema.names[j] for j in self.background.discrete.columns]
-        return f"  discrete     {', '.join(names)}\n" if names else ""
+        more = f", ... {len(names) - 8} more" if len(names) > 8 else ""
+        return f"  discrete     {', '.join(names[:8])}{more}\n" if names else ""
 
     # -------------------------------------------------------------- the work
 

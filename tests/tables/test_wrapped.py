@@ -57,3 +57,11 @@ def test_the_engine_report_gives_a_line_for_every_engine():
     found = tx.TExplainer(model, frame()).engine_report().splitlines()
     assert found[0].startswith("finite-difference: ") and len(found) == 4
     assert sum(line.startswith("not ") for line in found) == 3
+
+
+def test_the_printed_explainer_has_one_short_line_for_its_engine():
+    explainer = tx.TExplainer(model, frame())
+    lines = [line for line in str(explainer).splitlines() if line.startswith("  engine")]
+    assert len(lines) == 1 and len(lines[0]) <= 110 and ";" not in lines[0], lines
+    assert explainer.engine_report().splitlines()[0] in lines[0]
+    assert "closed-form: " in explainer.engine.why
