@@ -1,4 +1,4 @@
-"""Deterministic, Taylor-based explanations of any tabular model's predictions, with error bars."""
+"""Shapley values and local slopes of any tabular model's predictions, with error bounds."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

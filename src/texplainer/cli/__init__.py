@@ -70,7 +70,7 @@ To start, in an empty folder:
 @click.group(cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="texplainer")
 def group() -> None:
-    """Deterministic, Taylor-based explanations of any tabular model's predictions, with error bars."""
+    """Shapley values and local slopes of any tabular model's predictions, with error bounds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

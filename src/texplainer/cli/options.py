@@ -76,14 +76,21 @@ _EXPLAINER = (
     click.option(
         "--output", multiple=True, callback=_output, help="Class, output name or index; predicted; all."
     ),
-    click.option("--scale", type=click.Choice(["auto", "probability", "log-odds", "raw"]), default="auto"),
+    click.option(
+        "--scale",
+        type=click.Choice(["auto", "probability", "log-odds", "raw"]),
+        default="auto",
+        help="Unit of the prediction. auto: log-odds if the model computes them, otherwise probability or value.",
+    ),
     click.option(
         "--engine",
         type=click.Choice(["auto", *ENGINES]),
         default="auto",
         help="How the gradient is computed.",
     ),
-    click.option("--step", type=Number("auto", "paper"), default="auto", help="Displacement h."),
+    click.option(
+        "--step", type=Number("auto", "paper"), default="auto", help="Displacement h of finite differences."
+    ),
     click.option("--smoothing", type=float, help="Bandwidth of slopes, in SDs; 0.25 if not given."),
     click.option(
         "--attribution",
@@ -103,7 +110,12 @@ _EXPLAINER = (
         default=None,
         help="Column that labels the rows [default: one the model does not name, such as customer_id].",
     ),
-    click.option("--bounds", default="background", callback=_bounds, help="background, none or LOW,HIGH."),
+    click.option(
+        "--bounds",
+        default="background",
+        callback=_bounds,
+        help="Range of the evaluation points: background, none or LOW,HIGH.",
+    ),
     click.option(
         "--batch-rows",
         type=click.IntRange(1),
