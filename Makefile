@@ -15,7 +15,7 @@ help:
 	@echo "make test-oldest    the core tests with exactly the oldest versions that are declared"
 	@echo "make test-newest    the core tests with the newest of everything; NEWEST picks the interpreter"
 	@echo "make test-mlflow    the tests of MLflow runs, which the other environments skip"
-	@echo "make test-hostile   a seeded fuzz of files, arguments, forgeries and kills; writes docs/results/trust.md"
+	@echo "make test-hostile   threads, forks, odd dtypes; a seeded fuzz of files, arguments, forgeries and kills; writes docs/results/trust.md"
 	@echo "make test-clusters  run the tests that start local Dask, Ray and Spark clusters"
 	@echo "make lint           ruff and pyright"
 	@echo "make bench          speed and memory, as ratios side by side"
@@ -70,6 +70,7 @@ test-mlflow:
 	.venv-mlflow/bin/python -m pytest -q tests/test_mlflow.py
 
 test-hostile: .venv/dev
+	$(BIN)/python tests/helpers/hostile_callers.py --page docs/results/trust.md
 	$(BIN)/python tests/helpers/hostile_fuzz.py --page docs/results/trust.md
 
 test-clusters: .venv/dev

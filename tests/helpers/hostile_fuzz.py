@@ -336,7 +336,7 @@ def forged(folder: Path) -> dict[str, int]:
         forgeries.forge_file(source, target, forge)
         try:
             found = verify_result(target, str(folder / "model.skops"), str(folder / "data.csv"))
-            counts["found" if found.stability == "different" else "missed"] += 1
+            counts["found" if found.outcome == "different" else "missed"] += 1
         except (InputError, ModelError):
             counts["found"] += 1
     return dict(counts)

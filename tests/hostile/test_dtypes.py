@@ -202,6 +202,7 @@ def tables() -> dict[str, Callable[[], Any]]:
         {"n": NUMBERS, "c": [None if i % 5 == 0 else np.nan if i % 5 == 1 else float(i) for i in range(ROWS)]}
     )
     found["arrow NaN"] = lambda: pa.table({"n": NUMBERS, "c": np.where(HOLES, np.nan, NUMBERS)})
+    found["arrow null"] = lambda: pa.table({"n": NUMBERS, "c": pa.nulls(ROWS)})
     return found
 
 
