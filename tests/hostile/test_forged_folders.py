@@ -80,7 +80,8 @@ def forged_column(folder: Path, name: str) -> None:
     table = pq.read_table(path)
     column = table[name].to_pylist()
     cell = column[7]
-    column[7] = "forged" if isinstance(cell, str) else cell + 1 if isinstance(cell, int) else 1e6
+    other = {bool: lambda: not cell, str: lambda: "forged", int: lambda: cell + 1}
+    column[7] = other.get(type(cell), lambda: 1e6)()
     at = table.column_names.index(name)
     table = table.set_column(at, name, pa.array(column, table.schema.field(name).type))
     pq.write_table(table, path)

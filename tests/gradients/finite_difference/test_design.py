@@ -291,3 +291,12 @@ def test_too_small_a_budget_is_refused_with_the_least(attribution):
     with pytest.raises(InputError, match=f"max_evals=10 .* at least {least}"):
         TExplainer(lambda rows: rows[:, 0] * rows[:, 1], X, attribution=attribution, max_evals=10)(X[:2])
     TExplainer(lambda rows: rows[:, 0] * rows[:, 1], X, attribution=attribution, max_evals=least)(X[:2])
+
+
+def test_a_feature_that_few_rows_show_no_use_of_has_a_bound():
+    """It acts far from the background rows only, so that the trial cannot see it: 0, but not for certain."""
+    X = np.random.default_rng(11).normal(size=(300, 3))
+    explainer = TExplainer(lambda rows: np.sin(rows[:, 0]) + np.maximum(rows[:, 2] - 6, 0), X)
+    found = explainer(X[:20])
+    assert not found.values[:, 1].any() and not found.values[:, 2].any()
+    assert (found.diagnostics.error[:, 1:] > 0).all()

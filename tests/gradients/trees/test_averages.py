@@ -93,7 +93,7 @@ def test_adaboost_is_read_as_votes(y, scale):
 )
 def test_means_of_others_are_not_called_trees(model):
     engine = tx.TExplainer(model.fit(X, TWO), X).engine
-    assert engine.name == "finite-difference" and "no tree ensemble" in engine.why
+    assert engine.name == "finite-difference" and "not a tree ensemble" in engine.why
 
 
 def test_counted_votes_are_no_mean():

@@ -113,7 +113,13 @@ class DesignedExperiment:
     def _fit(self, move: Array, rows: Array, f0: Array) -> Gradient:
         fit = _Fit(self.predictor, self.design, move, self.bounds, rows, self.integers)
         change = fit.crossing(self.width) if self.roughness >= ROUGH else fit.bending(self.width, f0)
-        return fit.gradient(change, UNSEEN * self.typical if self.roughness >= ROUGH else 0.0)
+        found = fit.gradient(change, UNSEEN * self.typical if self.roughness >= ROUGH else 0.0)
+        at_rest = self.unused & (move == 0)  # a trial of few rows does not prove it
+        moving = move > 0
+        if at_rest.any() and moving.any():
+            per_move = np.median(found.error[:, moving] * move[moving, None], axis=1, keepdims=True)
+            found.error[:, at_rest] = per_move / self.move[at_rest, None]
+        return found
 
 
 def designed_engine(
