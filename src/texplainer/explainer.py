@@ -108,7 +108,7 @@ class TExplainer:
         calls fail nevertheless is undefined, with the model's own error as the reason; the others are kept.
     cache
         True keeps the model's predictions of all rows that were asked, so that a second run of the same rows
-        costs nothing; or a dict of yours to keep them in. None keeps nothing.
+        costs only the check of a few rows of your table; or a dict of yours to keep them in. None keeps nothing.
     """
 
     def __init__(

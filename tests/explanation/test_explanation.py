@@ -190,3 +190,10 @@ def test_shaps_own_plots_draw_it(plot):
     getattr(shap.plots, plot)(picked, show=False)
     assert plt.gcf().axes
     plt.close("all")
+
+
+def test_rows_of_an_array_keep_their_positions_when_sliced():
+    X = np.random.default_rng(21).normal(size=(60, 2))
+    found = tx.TExplainer(lambda rows: rows[:, 0] + rows[:, 1] ** 2, X)(X)
+    assert list(found[40:43].index) == [40, 41, 42] and list(found[40:43][1:].index) == [41, 42]
+    assert set(found[40:42].reasons(1).to_frame()["row"]) <= {40, 41}

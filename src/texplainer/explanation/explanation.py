@@ -132,8 +132,8 @@ class Explanation:
 
     @property
     def index(self) -> np.ndarray:
-        """The labels of the rows: those of the user's frame, or their positions."""
-        found = self.arrays.get("index")
+        """The labels of the rows: those of the user's frame, or their positions in the explained table."""
+        found = self.arrays.get("index", None if self.live is None else self.live.rows)
         return np.arange(len(self)) if found is None else found
 
     def with_index(self, labels: np.ndarray | None) -> Explanation:

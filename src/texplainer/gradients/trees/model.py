@@ -179,9 +179,10 @@ def _check(explained: SmoothedTreeModel, background: Array) -> None:
 def smoothed_gradient(explained: SmoothedTreeModel, rows: Array) -> Gradient:
     """Averaged slopes, exact up to round-off."""
     here = _slopes(explained, rows)
+    rounding = _rounding(explained, here)
     return Gradient(
-        here.values,
-        _rounding(explained, here).astype(np.float32),
+        np.where(np.abs(here.values) <= rounding, 0.0, here.values),
+        rounding.astype(np.float32),
         np.full(rows.shape, np.nan),
         np.zeros(rows.shape, np.uint8),
         np.zeros(len(rows), dtype=np.int64),
