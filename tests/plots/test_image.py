@@ -41,7 +41,7 @@ def test_the_strongest_segments_are_outlined_and_listed():
     ax = plots.image(explanation, max_display=3)
     picture, overlay = ax.child_axes
     np.testing.assert_allclose(picture.images[0].get_array(), IMAGES[0])
-    lines = [text.get_text() for text in overlay.texts if "±" in text.get_text()]
+    lines = [text.get_text() for text in overlay.texts if "   " in text.get_text()]
     order = np.argsort(-np.abs(explanation.values), kind="stable")[:3]
     assert [line.split("   ")[1].split(" ±")[0] for line in lines] == [
         style.amount(explanation.values[j]) for j in order

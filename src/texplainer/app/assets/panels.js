@@ -38,7 +38,7 @@ TX.recourseCard = (about, { cells, apply }) => {
   target.id = "target";
   limit.hidden = !targets[0].number;
   const boxes = about.features.map(({ name }) => [name, TX.el("input", { type: "checkbox" })]);
-  const fixed = TX.el("details", {}, TX.el("summary", {}, "features that must stay as they are"), TX.el("div", { class: "fixed" }, boxes.map(([name, box]) => TX.el("label", {}, box, name))));
+  const fixed = TX.el("details", {}, TX.el("summary", {}, "features that must stay as they are"), TX.el("div", { class: "fixed" }, boxes.map(([name, box]) => TX.el("label", { title: name }, box, TX.shorten(name, 80)))));
   const proposal = ({ heading, changes }) => TX.el("div", { class: "proposal" }, TX.el("p", {}, TX.el("b", {}, heading), " ",
     changes.length ? TX.el("button", { onclick: () => apply(Object.fromEntries(changes.map(({ feature, value }) => [feature, value]))) }, "try it") : null),
   TX.el("table", {}, TX.el("tbody", {}, changes.map(({ feature, before, after, size }) => TX.el("tr", {}, TX.el("th", { scope: "row" }, feature), TX.el("td", {}, `${before} → ${after}`), TX.el("td", { class: "number" }, size))))));

@@ -162,7 +162,8 @@ def _list(panel: Axes, explanation: Explanation, output: int, chosen: np.ndarray
     signed = spec is None or spec.signed
     for line, feature in enumerate(chosen):
         value, error = float(values[feature]), float(errors[feature])
-        bound = f" ± {style.amount(error, signed=False)}" if np.isfinite(error) else ""
+        told = np.isfinite(error) and error > 1e-3 * np.abs(values).max()  # round-off is not worth a number
+        bound = f" ± {style.amount(error, signed=False)}" if told else ""
         text = panel.annotate(
             f"{line + 1}   {style.amount(value, signed)}{bound}",
             (0, 0), xycoords="axes fraction", xytext=(2, -10 - 72 * LINE * line), textcoords="offset points",

@@ -51,7 +51,7 @@ TX.rowTable = (row, { shown = 10, pick = null } = {}) => {
   };
   const line = (f) => TX.el("tr", { class: pick ? "pickable" : null, tabindex: pick ? 0 : null, "data-feature": row.names[f],
     onclick: pick ? () => pick(f) : null, onkeydown: pick ? (event) => { if (event.key === "Enter") pick(f); } : null },
-  TX.el("th", { scope: "row" }, TX.shorten(row.names[f], 200)), TX.el("td", { class: "cell" }, TX.shorten(TX.cellWords(row.cells[f]), 60)), TX.el("td", { class: "sparks" }, bar(f)),
+  TX.el("th", { scope: "row", title: row.names[f] }, TX.shorten(row.names[f], 80)), TX.el("td", { class: typeof row.cells[f] === "number" ? "cell whole" : "cell" }, TX.shorten(TX.cellWords(row.cells[f]), 60)), TX.el("td", { class: "sparks" }, bar(f)),
   columns.map((_, c) => TX.el("td", { class: "number" }, words(c, f))));
   const heads = ["feature", "value", "", ...columns.map(({ head }) => head)];
   const rest = far.length ? TX.el("tr", { class: "soft" }, TX.el("td", {}, `${far.length} others`), TX.el("td"), TX.el("td"), columns.map(({ adds_up, values }) =>
@@ -101,7 +101,7 @@ TX.reasonsTable = ({ names, cells, typical }, column, sign) => {
   return TX.el("div", { class: "reasons-list" }, TX.el("div", { class: "wide-table" }, TX.el("table", {},
     TX.el("thead", {}, TX.el("tr", {}, ["rank", "reason", "value", "typical", "contribution"].map((head, i) => TX.el("th", { scope: "col", class: i > 3 ? "number" : null }, head)))),
     TX.el("tbody", {}, found.map(({ f, rank, tied, certain }) => TX.el("tr", {}, TX.el("td", {}, `${rank}${tied ? "=" : ""}${certain ? "" : "?"}`),
-      TX.el("th", { scope: "row" }, TX.shorten(names[f], 200)), TX.el("td", {}, TX.shorten(TX.cellWords(cells[f]), 60)),
-      TX.el("td", { class: "soft" }, typical && typical[f] !== null ? TX.shorten(TX.cellWords(typical[f]), 60) : ""), TX.el("td", { class: "number" }, value(f))))))),
+      TX.el("th", { scope: "row", title: names[f] }, TX.shorten(names[f], 80)), TX.el("td", { class: typeof cells[f] === "number" ? "whole" : null }, TX.shorten(TX.cellWords(cells[f]), 60)),
+      TX.el("td", { class: typical && typeof typical[f] === "number" ? "soft whole" : "soft" }, typical && typical[f] !== null ? TX.shorten(TX.cellWords(typical[f]), 60) : ""), TX.el("td", { class: "number" }, value(f))))))),
   notes.map((note) => TX.el("p", { class: "soft small note" }, note)));
 };
