@@ -88,6 +88,7 @@ def test_one_row_with_its_identifier():
 
 
 def test_identifiers_are_saved_reported_and_explored(tmp_path):
+    pytest.importorskip("starlette", reason="the explorer needs starlette")
     from texplainer import report
     from texplainer.app.workbench import Workbench
 

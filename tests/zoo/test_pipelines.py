@@ -27,9 +27,7 @@ NUMBERS = {
     "logarithm": lambda: FunctionTransformer(np.log1p),
     "power": PowerTransformer,
     "quantiles": lambda: QuantileTransformer(n_quantiles=20),
-    "one-hot bins": lambda: KBinsDiscretizer(
-        4, encode="onehot-dense", quantile_method="averaged_inverted_cdf"
-    ),
+    "one-hot bins": lambda: KBinsDiscretizer(4, encode="onehot-dense", strategy="uniform"),
 }
 MODELS = {
     "forest": lambda: RandomForestClassifier(8, max_depth=4, random_state=0),

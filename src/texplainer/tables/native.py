@@ -319,5 +319,5 @@ def dense(table: Any, absent: float = 0.0) -> np.ndarray:
         return table.toarray()
     stored = table.tocsr().tocoo()  # by rows, so that values stored twice are added
     out = np.full(table.shape, absent, dtype=np.float32 if table.dtype == np.float32 else np.float64)
-    out[stored.coords] = stored.data
+    out[stored.row, stored.col] = stored.data
     return out
