@@ -57,7 +57,7 @@ class Lines(BackgroundSample):
     slopes: Array = None  # type: ignore[assignment]
     omitted: float = 0.0  # part of the background rows that is left out
     float32: bool = False  # whether gradients may be computed in it
-    spread: Array = None  # type: ignore[assignment]  # (features,) how much gradients vary, squared
+    gradient_variance: Array = None  # type: ignore[assignment]  # (features,) of the gradients
 
     @property
     def late(self) -> np.ndarray:
@@ -250,7 +250,7 @@ def _standard_error(missed: Array, lines: Lines, variance: Array) -> Array:
     A feature's part is its distance times how much its gradients vary, half of it, and an equal part.
     """
     total = (lines.weight * missed) ** 2
-    part = variance * lines.spread
+    part = variance * lines.gradient_variance
     count = np.maximum(1, (part > 0).sum(axis=1, keepdims=True))
     whole = part.sum(axis=1, keepdims=True)
     part = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

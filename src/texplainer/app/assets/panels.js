@@ -18,8 +18,8 @@ TX.curve = (width, curve, words) => {
   const names = curve.levels.length ? curve.levels.map((level) => TX.shorten(level, 12)) : TX.tickWords(places);
   places.forEach((place, i) => { if (i % every === 0) svg.append(TX.svg("text", { class: "soft middle", x: ax(place), y: height - bottom + 16 }, names[i])); });
   svg.append(TX.svg("text", { class: "middle", x: (left + width) / 2, y: height - 6 }, TX.fit(curve.feature, width - left - 20)));
-  const spread = curve.levels.length || curve.steps ? 6 : 0; // values of a discrete column side by side
-  svg.append(TX.svg("path", { class: "rug", d: curve.column.map((x, i) => `M${(ax(x) + spread * (((i * 0.618034) % 1) - 0.5) * 2).toFixed(1)} ${height - bottom}v-7`).join("") }));
+  const jitter = curve.levels.length || curve.steps ? 6 : 0; // values of a discrete column side by side
+  svg.append(TX.svg("path", { class: "rug", d: curve.column.map((x, i) => `M${(ax(x) + jitter * (((i * 0.618034) % 1) - 0.5) * 2).toFixed(1)} ${height - bottom}v-7`).join("") }));
   if (!curve.levels.length) svg.append(TX.svg("path", { class: curve.steps ? "line dotted" : "line", d: curve.x.map((x, i) => `${i ? "L" : "M"}${ax(x).toFixed(1)} ${ay(curve.y[i]).toFixed(1)}`).join("") }));
   if (curve.levels.length || curve.steps) curve.x.forEach((x, i) => svg.append(TX.svg("circle", { class: "dot", cx: ax(x), cy: ay(curve.y[i]), r: 4 })));
   if (tangent.length) svg.append(TX.svg("path", { class: "tangent", d: tangent.map(([x, y], i) => `${i ? "L" : "M"}${ax(x).toFixed(1)} ${ay(y).toFixed(1)}`).join("") }));
