@@ -9,6 +9,7 @@ by rank correlation over the features of a row. TEXPLAINER_DATA names the folder
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where experiments/ is
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
@@ -29,8 +31,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import texplainer as tx
+from experiments import gated
 from texplainer.background.sd import robust_sd
-from texplainer.datasets import gated
 
 OUT = Path(__file__).parents[1] / "docs" / "results" / "locality.md"
 MOVES = (0.1, 0.25, 0.5, 1.0)

@@ -28,7 +28,7 @@ from experiments.wide.blocks import WideCriterion
 from texplainer.datasets import DatasetUnavailable, load
 from texplainer.errors import InputError
 from texplainer.metrics.comparison import bootstrap_interval
-from texplainer.metrics.rendering import printed_number
+from texplainer.metrics.evaluation import printed_number
 from texplainer.metrics.table import ROW_STATISTICS
 from texplainer.types import Array
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.datasets import Dataset, cache_folder
-from texplainer.datasets.store import in_place
+from texplainer.datasets.dataset import in_place
 from texplainer.errors import InputError
 
 NETWORK: dict[str, Any] = {

@@ -29,7 +29,7 @@ from experiments.tables import (
     summarise_rows,
     with_interval,
 )
-from texplainer.metrics.rendering import printed_number
+from texplainer.metrics.evaluation import printed_number
 
 PAPER_ROWS = ("T-Explainer", "SHAP", "LIME", "Integrated Gradients", "Input x Gradient", "DeepLIFT")
 SAME = {"TreeSHAP": "SHAP"}  # where the model is a tree

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.plan import DEFINITIONS, Run, configuration_hash
-from texplainer.datasets.store import in_place
+from texplainer.datasets.dataset import in_place
 
 LIBRARIES = (
     *("numpy", "scipy", "scikit-learn", "xgboost-cpu", "xgboost", "torch"),

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments import models
+from experiments.gated import GATED
 from experiments.lines import Setting, build_explainers
 from experiments.plan import CONTROL_LINES, METRICS_OF, WITH_CONTROLS, Run
 from experiments.results import Result
 from experiments.wide.models import fit_wide
 from texplainer import datasets
 from texplainer.datasets import Dataset
-from texplainer.datasets.gated import GATED
 from texplainer.metrics import evaluate
 from texplainer.types import Array
 

@@ -21,7 +21,7 @@ from experiments.paper import EXPERIMENTS
 from experiments.plan import CONTROL_LINES, Experiment
 from experiments.results import Result
 from texplainer.metrics.comparison import bootstrap_interval
-from texplainer.metrics.rendering import printed_number
+from texplainer.metrics.evaluation import printed_number
 from texplainer.metrics.table import ROW_STATISTICS
 
 #: lines whose numbers the paper's are compared with under its authors' convention: exact zeros take no part

@@ -30,7 +30,7 @@ FORBIDDEN = {
     "plots.style": "from texplainer.explainer import TExplainer",
     "report.notebook": "from importlib import import_module\nload = import_module('texplainer.execution.plan')",
     "plots.evaluations.timing": "import importlib\nload = importlib.import_module('...app', __package__)",
-    "datasets.bundled": "from texplainer.tables.schema import Schema",
+    "datasets.real": "from texplainer.tables.schema import Schema",
     "execution.plan": "def late(name):\n    return __import__(f'texplainer.cli.{name}')",
     "categories.swaps": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from texplainer import attributions",
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from texplainer.datasets.store import in_place
+from texplainer.datasets.dataset import in_place
 
 PageBlock = tuple[str, Any]  # ("h1" | "h2" | "h3" | "p" | "list" | "table" | "figure", content)
 TableCells = tuple[list[str], list[list[str]]]  # header, body

@@ -17,7 +17,7 @@ from experiments.paper import EXPERIMENTS
 from experiments.plan import AUTHORS_ROWS, Run
 from experiments.results import Result, earlier_definitions, machine, measured_by
 from experiments.tables import control_wins, experiment_of, grid_cells, grids
-from texplainer.metrics.rendering import printed_number
+from texplainer.metrics.evaluation import printed_number
 from texplainer.types import Array
 
 REASONS = (

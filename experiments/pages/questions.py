@@ -29,7 +29,7 @@ from experiments.tables import controls_sentence
 from experiments.wide import blocks as wide
 from experiments.wide.blocks import WideCriterion
 from experiments.wide.models import FAMILY
-from texplainer.metrics.rendering import printed_number
+from texplainer.metrics.evaluation import printed_number
 
 #: kinds of models shown apart: some explainers exist for networks or boosted trees only
 FAMILIES: dict[str, tuple[str, ...]] = {

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.gated import GATED
 from experiments.lines import WIDE_LINES
 from experiments.plan import WIDE_FULL, Experiment, Run, Sizes, expand
 from experiments.wide.models import FAMILY, WIDE_MODELS
-from texplainer.datasets.gated import GATED
 
 #: binary, several classes, regression; mixed columns and missing cells in german, heloc, credit_data, ...
 WIDE_DATASETS = (

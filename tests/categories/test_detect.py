@@ -19,7 +19,7 @@ from texplainer import TExplainer
 from texplainer.categories.detect import learn_with_categories
 from texplainer.errors import BackgroundWarning, InputError
 from texplainer.metrics.evidence.features import describe_features
-from texplainer.metrics.evidence.neighbourhood import neighbourhood
+from texplainer.metrics.evidence.perturbations import neighbourhood
 from texplainer.models.libraries import encoded_columns
 from texplainer.tables import onehot
 

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texplainer import datasets
-from texplainer.datasets import real, store, synthetic
+from texplainer.datasets import dataset, real, synthetic
 from texplainer.datasets.dataset import Scaler, Table, fill_gaps, one_hot, prepare, table_digest
 from texplainer.errors import InputError
 
 DATA = Path(os.environ.get("TEXPLAINER_DATA") or Path(__file__).parents[3] / "shared" / "data")
-AT_HAND = [name for name in datasets.names() if name not in datasets.SOURCES]
+AT_HAND = [name for name in datasets.names() if name not in datasets.real.SOURCES]
 needs_data = pytest.mark.skipif(not (DATA / "heloc.csv").is_file(), reason=f"no reference data in {DATA}")
 
 
@@ -48,7 +48,7 @@ def test_set_obeys_its_contract(name: str) -> None:
 
 
 @needs_data
-@pytest.mark.parametrize("name", datasets.SOURCES)
+@pytest.mark.parametrize("name", datasets.real.SOURCES)
 def test_real_set_obeys_its_contract(name: str, reference: Path) -> None:
     check_contract(name)
 
@@ -269,7 +269,7 @@ def test_an_altered_local_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
         datasets.load("banknote")
 
 
-# The store. ----------------------------------------------------------------------------------------------
+# The dataset. ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -289,12 +289,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         httpd.shutdown()
 
 
-def numbers(data: bytes) -> store.Content:
+def numbers(data: bytes) -> dataset.Content:
     cells = np.array(data.decode().split(), dtype=float)
     return {"x": cells}, np.zeros(len(cells), int)
 
 
-def small_source(url: str, **changes: object) -> store.Source:
+def small_source(url: str, **changes: object) -> dataset.Source:
     known = frozenset({table_digest(*numbers(b"1 2 3"))})
     fields: dict[str, object] = {
         "name": "small",
@@ -306,19 +306,19 @@ def small_source(url: str, **changes: object) -> store.Source:
         "upstream": numbers,
         "checksums": known,
     }
-    return store.Source(**{**fields, **changes})  # type: ignore[arg-type]
+    return dataset.Source(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def test_download_then_cache(server: tuple[Path, str], offline: Path) -> None:
     folder, address = server
     (folder / "small.txt").write_bytes(b"1 2 3")
     source = small_source(f"{address}/small.txt")
-    assert store.state(source) == "to download"
-    columns, _ = store.fetch(source)
+    assert dataset.state(source) == "to download"
+    columns, _ = dataset.fetch(source)
     np.testing.assert_array_equal(columns["x"], [1, 2, 3])
     (folder / "small.txt").unlink()  # the second time nothing is asked of the server
-    assert store.state(source) == "cached"
-    columns, _ = store.fetch(source, download=False)
+    assert dataset.state(source) == "cached"
+    columns, _ = dataset.fetch(source, download=False)
     np.testing.assert_array_equal(columns["x"], [1, 2, 3])
 
 
@@ -327,8 +327,8 @@ def test_wrong_download_is_refused_and_not_kept(server: tuple[Path, str], offlin
     (folder / "small.txt").write_bytes(b"1 2 4")
     source = small_source(f"{address}/small.txt")
     with pytest.raises(datasets.ChecksumError, match="SHA-256"):
-        store.fetch(source)
-    assert store.state(source) == "to download"
+        dataset.fetch(source)
+    assert dataset.state(source) == "to download"
 
 
 def test_published_checksum_is_verified(server: tuple[Path, str], offline: Path) -> None:
@@ -343,26 +343,26 @@ def test_published_checksum_is_verified(server: tuple[Path, str], offline: Path)
         (folder / "about.json").write_text(json.dumps({"data_set_description": entry}))
         source = small_source(f"{address}/about.json", published=real.openml_file)
         if accepted:
-            np.testing.assert_array_equal(store.fetch(source)[0]["x"], [7, 8])
+            np.testing.assert_array_equal(dataset.fetch(source)[0]["x"], [7, 8])
         else:
             with pytest.raises(datasets.ChecksumError, match="MD5"):
-                store.fetch(source)
+                dataset.fetch(source)
 
 
 def test_a_damaged_cache_is_refused(server: tuple[Path, str], offline: Path) -> None:
     folder, address = server
     (folder / "small.txt").write_bytes(b"1 2 3")
     source = small_source(f"{address}/small.txt")
-    store.fetch(source)
-    store.cached_path(source).write_bytes(b"1 2 5")
+    dataset.fetch(source)
+    dataset.cached_path(source).write_bytes(b"1 2 5")
     with pytest.raises(datasets.ChecksumError, match="damaged"):
-        store.fetch(source)
+        dataset.fetch(source)
 
 
 def test_offline_error_says_what_to_do(offline: Path) -> None:
     source = small_source("http://127.0.0.1:9/nothing")
     with pytest.raises(datasets.DatasetUnavailable) as caught:
-        store.fetch(source)
+        dataset.fetch(source)
     message = str(caught.value)
     assert all(
         part in message
@@ -392,7 +392,7 @@ def test_names_are_forgiving_and_unknown_ones_are_not() -> None:
 def test_what_a_killed_writer_left_is_swept_and_a_living_one_s_is_not(tmp_path: Path) -> None:
     target = tmp_path / "file [1].csv"
     code = (
-        "import os, signal, sys; from pathlib import Path; from texplainer.datasets.store import in_place\n"
+        "import os, signal, sys; from pathlib import Path; from texplainer.datasets.dataset import in_place\n"
         "with in_place(Path(sys.argv[1])) as part:\n"
         "    part.write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -400,7 +400,7 @@ def test_what_a_killed_writer_left_is_swept_and_a_living_one_s_is_not(tmp_path: 
     assert len(list(tmp_path.iterdir())) == 1 and not target.exists()
     living = target.with_name(f".{os.getppid()}-{target.name}")
     living.write_text("of another")
-    with store.in_place(target) as part:
+    with dataset.in_place(target) as part:
         part.write_text("whole")
     assert {path.name for path in tmp_path.iterdir()} == {target.name, living.name}
 

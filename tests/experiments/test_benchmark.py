@@ -167,7 +167,7 @@ def test_missing_data_is_said_and_forgiven_only_for_all(
     monkeypatch.setenv("TEXPLAINER_CACHE", str(tmp_path))
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(experiments, "plan", lambda names, sizes: plan(["3hnn_hel"], sizes))
-    monkeypatch.setattr("texplainer.datasets.store.TIMEOUT", 0.001)  # no connection is made that fast
+    monkeypatch.setattr("texplainer.datasets.dataset.TIMEOUT", 0.001)  # no connection is made that fast
     for options, failed in ({"all": True}, 0), ({"names": ["3hnn_hel"]}, 1):
         said: list[str] = []
         assert (

@@ -272,7 +272,7 @@ def test_a_rival_is_built_again_on_another_background_or_seed(name, mlp):
 
 
 def test_what_a_rival_answers_is_its_attribution(mlp, forest):
-    from texplainer.metrics.evidence.units import unit_of
+    from texplainer.metrics.evidence.explained import unit_of
 
     wanted = {"lime_continuous": "sd", "gradient": "slope", "smoothgrad": "slope", "saliency": "slope"}
     for name in (

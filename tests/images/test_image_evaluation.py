@@ -10,7 +10,7 @@ import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.explainers.images import IMAGE_EXPLAINERS, image_suite
 from texplainer.metrics.evidence.common import EvaluationSettings
-from texplainer.metrics.evidence.pictures import of_pixels
+from texplainer.metrics.image_evaluation import of_pixels
 
 torch = pytest.importorskip("torch")
 

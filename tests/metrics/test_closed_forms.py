@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from texplainer.metrics.evidence import masks
+from texplainer.metrics.evidence import perturbations
 from texplainer.metrics.evidence.features import describe_features
 from texplainer.metrics.scores import accuracy, agreement, complexity, faithfulness, stability
 
@@ -280,7 +280,7 @@ def test_mask_means_by_hand():
     # columns: one number, a one-hot group of three, a category coded 0, 1, 2.
     background = np.array([[0.0, 1, 0, 0, 2], [2.0, 0, 1, 0, 0], [4.0, 0, 1, 0, 2]])
     features = describe_features("abcde", background, {"g": (1, 2, 3)}, {4: 3})
-    fill = masks.fill_mean(background, background, features, 0.1, 0)
+    fill = perturbations.fill_mean(background, background, features, 0.1, 0)
     assert fill.tolist() == [[[2.0, 0, 1, 0, 2.0]]]
 
 
@@ -288,5 +288,5 @@ def test_a_removed_group_goes_as_one():
     rows = np.array([[1.0, 1.0, 0.0, 5.0]])
     features = describe_features("abcd", rows, {"g": (1, 2)})
     removed = np.array([[False, True, False]])
-    gone = masks.apply(rows, np.full((1, 1, 4), 9.0), removed, features.owner)
+    gone = perturbations.apply(rows, np.full((1, 1, 4), 9.0), removed, features.owner)
     assert gone.tolist() == [[[1.0, 9.0, 9.0, 5.0]]]

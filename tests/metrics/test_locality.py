@@ -7,11 +7,11 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import texplainer as tx
-from texplainer.datasets.gated import GATED
-from texplainer.metrics.evidence import rebuilding
+from experiments.gated import GATED
+from texplainer.metrics.evidence import explained
+from texplainer.metrics.evidence.explained import PLACES, STOPS, local_effects
 from texplainer.metrics.evidence.features import describe_features
-from texplainer.metrics.evidence.local_effects import PLACES, STOPS, local_effects
-from texplainer.metrics.scores import accuracy, faithfulness, locality, stability
+from texplainer.metrics.scores import accuracy, faithfulness, stability
 
 X = np.random.default_rng(0).random((400, 3))
 
@@ -62,7 +62,7 @@ def test_a_category_takes_all_its_levels():
 def test_misplaced_mass_by_hand():
     effects = np.array([[1.0, 0.005, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     values = np.array([[2.0, -1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
-    found = locality.misplaced_mass(values, effects)
+    found = accuracy.misplaced_mass(values, effects)
     assert found[0] == pytest.approx(0.5)  # (1 + 1) / 4: the second is below 1% of the largest
     assert np.isnan(found[1:]).all()  # nothing to misplace, nothing that matters, nothing said
 
@@ -70,7 +70,7 @@ def test_misplaced_mass_by_hand():
 def test_effect_correlation_by_hand():
     effects = np.array([[3.0, 2.0, 1.0]] * 3)
     values = np.array([[-9.0, 0.5, 0.1], [0.1, 0.5, -9.0], [1.0, 1.0, 1.0]])
-    assert locality.effect_correlation(values, effects) == pytest.approx([1.0, -1.0, 0.0])
+    assert accuracy.effect_correlation(values, effects) == pytest.approx([1.0, -1.0, 0.0])
 
 
 def test_truth_mass_by_hand():
@@ -129,7 +129,7 @@ def test_background_stability_of_a_linear_model():
         {"shapley": Shares(X), "slopes": lambda table: np.tile(model.coef_, (len(table), 1))}, X[:10],
         model=model, background=X, metrics=["background", "seed"],
     )  # fmt: skip
-    one, two = rebuilding.two_samples(X, describe_features("abc", X), 0)
+    one, two = explained.two_samples(X, describe_features("abc", X), 0)
     assert len(one) == len(two) == 200 and not {*map(tuple, one)} & {*map(tuple, two)}
     first, second = Shares(one)(X[:10]), Shares(two)(X[:10])
     assert found.per_row("background/sample")["shapley"] == pytest.approx(
@@ -146,7 +146,7 @@ def test_background_stability_of_a_linear_model():
 def test_samples_of_the_background_lack_no_level():
     table = np.column_stack([X[:, 0], np.where(np.arange(400)[:, None] == 7, [0.0, 1.0], [1.0, 0.0])])
     features = describe_features(("a", "g1", "g2"), table, {"g": (1, 2)})
-    for sample in rebuilding.two_samples(table, features, 0):  # the second level stands in one row of 400
+    for sample in explained.two_samples(table, features, 0):  # the second level stands in one row of 400
         assert sample[:, 2].sum() == 1 and len(sample) <= 201
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from texplainer.errors import InputError
 from texplainer.metrics.evidence.features import describe_features
-from texplainer.metrics.evidence.neighbourhood import flip, neighbourhood
+from texplainer.metrics.evidence.perturbations import flip, neighbourhood
 
 BACKGROUND = np.random.default_rng(0).random((200, 3))
 PLAIN = describe_features("abc", BACKGROUND)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.metrics import measures
-from texplainer.metrics.table import METRICS, Metric, choose_metrics
+from texplainer.metrics.table import METRICS, Metric, choose_metrics, of_values
 
 
 def largest(values):
@@ -17,7 +16,7 @@ def largest(values):
 
 @pytest.fixture(autouse=True)
 def line(monkeypatch):
-    metric = Metric("Largest", measures.of_values(largest), "high", "complexity", "largest |e|", "nobody")
+    metric = Metric("Largest", of_values(largest), "high", "complexity", "largest |e|", "nobody")
     monkeypatch.setitem(METRICS, "largest", metric)
 
 

@@ -11,10 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from texplainer.datasets import further, real, synthetic
-from texplainer.datasets.bundled import BUNDLED, bundled
-from texplainer.datasets.dataset import SPLIT_SEED, Dataset, Scaler, Table, prepare
-from texplainer.datasets.store import ChecksumError, DatasetUnavailable, cache_folder, state
+from texplainer.datasets import real, synthetic
+from texplainer.datasets.dataset import (
+    SPLIT_SEED,
+    ChecksumError,
+    Dataset,
+    DatasetUnavailable,
+    Scaler,
+    Table,
+    cache_folder,
+    prepare,
+    state,
+)
+from texplainer.datasets.real import BUNDLED, bundled
 from texplainer.errors import InputError
 
 __all__ = [
@@ -75,11 +84,10 @@ ENTRIES: dict[str, Entry] = {
     "digits": Entry("handwritten digits, 8 x 8 pixels", 1797, 64, partial(bundled, "digits")),
     "diabetes": Entry("progress of diabetes, a regression", 442, 10, partial(bundled, "diabetes")),
     **{
-        name: Entry(one.about, one.rows, one.features, partial(further.further, name))
-        for name, one in further.FURTHER.items()
+        name: Entry(one.about, one.rows, one.features, partial(real.further, name))
+        for name, one in real.FURTHER.items()
     },
 }
-SOURCES = {**real.SOURCES, **further.SOURCES}
 
 
 def names() -> tuple[str, ...]:
@@ -105,7 +113,7 @@ def load(name: str, *, seed: int = SPLIT_SEED, download: bool = True) -> Dataset
     wanted = {plain_name(key): key for key in ENTRIES}.get(plain_name(name))
     if wanted is None:
         raise InputError(f"unknown data set {name!r}; known are {', '.join(ENTRIES)}")
-    options = {"download": download} if wanted in SOURCES else {}
+    options = {"download": download} if wanted in real.SOURCES else {}
     return prepare(ENTRIES[wanted].make(**options), seed=seed)
 
 
@@ -113,7 +121,7 @@ def table() -> list[dict[str, str | int]]:
     """List the data sets with their state: generated, bundled, cached, in TEXPLAINER_DATA or to download."""
     records: list[dict[str, str | int]] = []
     for name, entry in ENTRIES.items():
-        source = SOURCES.get(name)
+        source = real.SOURCES.get(name)
         kind = "generated" if name not in BUNDLED else "bundled with scikit-learn"
         records.append(
             {

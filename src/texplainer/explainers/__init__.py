@@ -14,15 +14,12 @@ from functools import partial
 from typing import Any
 
 from texplainer.errors import InputError, Unsupported
-from texplainer.explainers.base import OtherExplainer, Skipped
-from texplainer.explainers.captum import METHODS, captum
-from texplainer.explainers.captum_sampling import gradient_shap, smoothgrad
-from texplainer.explainers.controls import constant, from_function, random, zero
+from texplainer.explainers.base import OtherExplainer, Skipped, constant, from_function, random, zero
+from texplainer.explainers.captum import METHODS, captum, gradient_shap, smoothgrad, torch_network
 from texplainer.explainers.images import IMAGE_EXPLAINERS, OtherImageExplainer, image_suite
 from texplainer.explainers.lime import lime
 from texplainer.explainers.shap import shap
 from texplainer.explainers.shapley_estimators import lightshap, shapiq
-from texplainer.explainers.torch_mlp import torch_network
 from texplainer.explainers.tree_libraries import own_contributions, treeig, woodelf
 from texplainer.explainers.two_point import two_point
 

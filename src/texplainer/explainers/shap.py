@@ -25,7 +25,7 @@ from texplainer.explainers.base import (
     row_by_row,
     task_of,
 )
-from texplainer.explainers.torch_mlp import torch_network
+from texplainer.explainers.captum import torch_network
 from texplainer.models.libraries import library_called
 from texplainer.models.libraries.torch import evaluation_copy
 from texplainer.support.random_state import isolated

@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.metrics.controls import CONTROLS
 from texplainer.metrics.evaluation import Evaluation
-from texplainer.metrics.evidence.common import CommonEvidence, EvaluationSettings
+from texplainer.metrics.evidence.common import CommonEvidence, EvaluationSettings, gather
 from texplainer.metrics.evidence.explained import ExplainerEvidence
-from texplainer.metrics.evidence.masks import MASKS
-from texplainer.metrics.evidence.neighbourhood import FLIP, NEIGHBOURS
-from texplainer.metrics.evidence.setup import gather
+from texplainer.metrics.evidence.perturbations import FLIP, MASKS, NEIGHBOURS
 from texplainer.metrics.image_evaluation import evaluate_images
-from texplainer.metrics.measuring import collapsed, gather_scores, measure_all
+from texplainer.metrics.measuring import CONTROLS, collapsed, gather_scores, measure_all
 from texplainer.metrics.table import Metric, choose_metrics
 from texplainer.support.arguments import EVALUATION_CHECKS, check_arguments
 from texplainer.support.progress import track

@@ -1,9 +1,14 @@
-"""Measure every metric for one explainer, and gather the scores of all into an Evaluation."""
+"""Measure every metric for one explainer, and gather the scores of all into an Evaluation.
+
+`CONTROLS` are explainers that do not use the model, shown below the line of every table: a constant explainer is
+perfectly stable and useless.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -115,3 +120,24 @@ def _settings(common: CommonEvidence) -> dict[str, Any]:
         "output": main.all_names[common.output],
         "scale": main.scale,
     }
+
+
+def ones(rows: Array) -> Array:
+    """Give every feature of every row the same weight."""
+    return np.ones(rows.shape)
+
+
+def zeros(rows: Array) -> Array:
+    """Return zeros for every row."""
+    return np.zeros(rows.shape)
+
+
+def noise(rows: Array, seed: int = 0) -> Array:
+    """Draw normal values from a generator seeded by the row, so that equal rows get equal values."""
+    values = np.empty(rows.shape)
+    for i, row in enumerate(np.ascontiguousarray(rows)):
+        values[i] = np.random.default_rng([seed, zlib.crc32(row.tobytes())]).normal(size=len(row))
+    return values
+
+
+CONTROLS: dict[str, Callable[[Array], Array]] = {"constant": ones, "zero": zeros, "random": noise}

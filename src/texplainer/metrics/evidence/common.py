@@ -1,13 +1,14 @@
 """Evidence that is the same for every explainer of a run: rows, neighbours, masks, the model's answers.
 
-Each piece is gathered once, and only when a chosen metric asks for it (measures.py).
+`gather` sets it up from the arguments of `evaluate`. Each piece is computed once, and only when a chosen metric
+asks for it (table.py).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 
 from texplainer.background.sd import robust_sd
 from texplainer.errors import InputError, Unsupported
-from texplainer.metrics.evidence import masks
-from texplainer.metrics.evidence.features import Features
-from texplainer.metrics.evidence.neighbourhood import Neighbourhood, neighbourhood
-from texplainer.metrics.evidence.representation import hidden_of
+from texplainer.metrics.evidence import perturbations
+from texplainer.metrics.evidence.features import Features, describe_features
+from texplainer.metrics.evidence.perturbations import Neighbourhood, neighbourhood
 from texplainer.models import predictor as prediction
+from texplainer.models.perceptron import Layers
 from texplainer.models.predictor import Predictor
+from texplainer.tables import schema as frames
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
@@ -212,7 +214,7 @@ class CommonEvidence:
         """Replacement values of removed features under a mask, drawn once; the run's mask by default."""
         mask = mask or self.settings.mask
         if mask not in self._filled:
-            draw = masks.MASKS[mask]
+            draw = perturbations.MASKS[mask]
             self._filled[mask] = draw(
                 self.rows, self.background, self.features, self.settings.sigma, self.settings.seed
             )
@@ -238,3 +240,109 @@ class CommonEvidence:
         """Evenly spaced background rows, (draws, columns)."""
         places = np.linspace(0, len(self.background) - 1, min(DRAWS, len(self.background)))
         return self.background[places.round().astype(int)]
+
+
+def gather(
+    named: Mapping[str, Any],
+    X: Any,
+    settings: EvaluationSettings,
+    model: Any,
+    background: Any,
+    output: Any,
+    groups: Mapping[str, Sequence[int]] | None,
+    max_distance: float | str | None,
+    truth: Any,
+) -> CommonEvidence:
+    """Build the evidence that all explainers of an evaluation share."""
+    hosts = [e for e in named.values() if hasattr(e, "predictor") and hasattr(e, "background")]
+    if not hosts and (model is None or background is None):
+        raise InputError(
+            "the explainers do not have a model and background; pass model=... and background=...."
+        )
+    schemas = [getattr(host, "schema", host.predictor.schema) for host in hosts]
+    if background is not None:
+        schema, reference = frames.learn(background)
+    else:
+        schema = schemas[0].inner or schemas[0]
+        reference = schemas[0].wide(hosts[0].background.rows)
+    model = hosts[0].predictor.model if model is None else model
+    if groups is None:
+        groups = next((one.groups for one in schemas if one.layout is not None), {})
+    features = describe_features(
+        schema.names, reference, groups, {j: len(levels) for j, levels in schema.levels.items()}
+    )
+    settings = _completed(settings, features.names, reference, max_distance)
+    if output is None and hosts and len(hosts[0].predictor.outputs) == 1:
+        output = hosts[0].predictor.outputs[0]
+    predictor = _main_predictor(model, schema, reference, output)
+    if len(predictor.outputs) != 1:
+        names = ", ".join(predictor.all_names)
+        raise InputError(f"the model has several outputs ({names}); pass output=<name or index>.")
+    rows = schema.read(X)
+    known = None if truth is None else features.gather(np.asarray(truth, dtype=float))
+    return CommonEvidence(
+        rows, reference, schema, features, {"main": predictor}, model, predictor.outputs[0], settings, known
+    )
+
+
+def _main_predictor(model: Any, schema: frames.Schema, reference: Array, output: Any) -> prediction.Predictor:
+    """The model's probabilities where it has them, else what it has."""
+    try:
+        return prediction.adapt(model, schema, reference[:8], output=output, scale="probability")
+    except InputError:
+        return prediction.adapt(model, schema, reference[:8], output=output)
+
+
+def _completed(
+    asked: EvaluationSettings, names: Sequence[str], reference: Array, max_distance: float | str | None
+) -> EvaluationSettings:
+    """Fill in what depends on the data: k, and the farthest distance."""
+    count = len(names)
+    k = asked.k or tuple(one for one in ((1, 3, 5, 7, 9) if count >= 9 else (1, 2, 3)) if one <= count)
+    if min(k) < 1 or max(k) > count:
+        raise InputError(f"k={k} for {count} features; expected numbers between 1 and {count}.")
+    if max_distance == "paper":
+        from scipy.spatial import KDTree
+
+        points = np.unique(reference, axis=0)
+        far = KDTree(points).query(points, k=2)[0][:, 1].min() / 2 if len(points) > 1 else np.inf
+    else:
+        far = np.inf if max_distance is None else float(max_distance)
+    return replace(asked, k=k, max_distance=float(far))
+
+
+def hidden_of(model: Any) -> Callable[[Any], np.ndarray]:
+    """Build a function from the model's table to the units of its last hidden layer, (rows, units).
+
+    Raises
+    ------
+    Unsupported : when the model is neither a scikit-learn MLP (alone or last in a pipeline) nor torch.
+    """
+    if hasattr(model, "coefs_"):
+        return lambda table: _mlp(model, np.asarray(table))
+    if hasattr(model, "steps") and hasattr(model.steps[-1][1], "coefs_"):
+        return lambda table: _mlp(model.steps[-1][1], np.asarray(model[:-1].transform(table)))
+    if any(base.__module__.startswith("torch.nn") for base in type(model).__mro__):
+        return lambda table: _torch(model, table)
+    raise Unsupported(f"a {type(model).__name__} has no hidden layer; RRS is for networks.")
+
+
+def _mlp(network: Any, rows: np.ndarray) -> np.ndarray:
+    return Layers(network).forward(rows.astype(np.float64))[-2].copy()  # its buffers are used again
+
+
+def _torch(network: Any, table: Any) -> np.ndarray:
+    """Catch what enters the last linear layer."""
+    import torch
+
+    linear = [module for module in network.modules() if isinstance(module, torch.nn.Linear)]
+    if len(linear) < 2:
+        raise Unsupported("the torch network has no hidden linear layer; RRS needs one.")
+    caught: list[Any] = []
+    handle = linear[-1].register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0].detach()))
+    try:
+        with torch.no_grad():
+            network(torch.as_tensor(np.asarray(table), dtype=linear[0].weight.dtype))
+    finally:
+        handle.remove()
+    return caught[-1].double().numpy()

@@ -1,8 +1,16 @@
 """Evidence of one explainer: its explanations of the rows, of their neighbours, and of the rows again.
 
-What is the same for every explainer is in `common`. Explanations are made in batches, each from a random
+What is the same for every explainer is in common.py. Explanations are made in batches, each from a random
 state that depends on the seed, the explainer's name and the purpose alone, so that explainers cannot
 influence each other.
+
+Infidelity and local accuracy compare attributions with outputs, so each is converted by its unit: a derivative is
+output per unit of the feature, a scaled derivative output per standard deviation, a SHAP value output for the
+difference between the row and the baseline. Rankings (PGI and the like) use attributions as they are.
+
+For the stability to the background and the seed an explainer is built again: another explainer knows how it was
+built (`rebuilt`), a TExplainer keeps its `arguments`. An explainer of your own takes part by a method
+`rebuilt(background=..., seed=...)`, which may use either.
 """
 
 from __future__ import annotations
@@ -15,10 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.errors import InputError, Unsupported
-from texplainer.metrics.evidence import rebuilding, units
 from texplainer.metrics.evidence.common import CommonEvidence
-from texplainer.metrics.evidence.local_effects import local_effects
+from texplainer.metrics.evidence.features import Features
+from texplainer.metrics.scores.stability import clip_from_zero
 from texplainer.support.random_state import isolated, stream
 from texplainer.types import Array
 
@@ -135,8 +144,8 @@ class ExplainerEvidence:
     def on_other_backgrounds(self) -> tuple[Array, Array, Array]:
         """The rows explained on a sample of the background, on another, and on the first with noise."""
         common, seed = self.common, self.common.settings.seed
-        one, two = rebuilding.two_samples(common.background, common.features, seed)
-        noisy = rebuilding.with_noise(one, common.sd, common.features, seed)
+        one, two = two_samples(common.background, common.features, seed)
+        noisy = with_noise(one, common.sd, common.features, seed)
         one, two, noisy = (
             self._by(self._rebuilt(background=common.schema.write(rows)), f"background {i}")
             for i, rows in enumerate((one, two, noisy))
@@ -146,10 +155,10 @@ class ExplainerEvidence:
     @cached_property
     def with_another_seed(self) -> Array:
         """The rows explained with another seed, (rows, features)."""
-        return self._by(self._rebuilt(seed=rebuilding.another_seed(self.explain)), "seed")
+        return self._by(self._rebuilt(seed=another_seed(self.explain)), "seed")
 
     def _rebuilt(self, **changes: Any) -> Callable[[Any], Any]:
-        return self.explain if self.control else rebuilding.rebuilt_explainer(self.explain, **changes)
+        return self.explain if self.control else rebuilt_explainer(self.explain, **changes)
 
     def _by(self, explain: Callable[[Any], Any], purpose: str) -> Array:
         """Explain the rows by another explainer under this one's name, from the same random state."""
@@ -170,7 +179,7 @@ class ExplainerEvidence:
     @cached_property
     def unit(self) -> str:
         """The unit of a value: "slope", "sd" or "share"."""
-        return units.unit_of(str(getattr(self._first[1][0], "attribution", "shapley")))
+        return unit_of(str(getattr(self._first[1][0], "attribution", "shapley")))
 
     @cached_property
     def _own_function(self) -> Callable[[Array], Array]:
@@ -208,9 +217,7 @@ class ExplainerEvidence:
     def contributions(self) -> Array:
         """The output each feature accounts for, (rows, features)."""
         common = self.common
-        return units.output_shares(
-            self.values, self.unit, common.rows, common.baseline, common.sd, common.features
-        )
+        return output_shares(self.values, self.unit, common.rows, common.baseline, common.sd, common.features)
 
     @cached_property
     def expected_small(self) -> Array:
@@ -228,7 +235,7 @@ class ExplainerEvidence:
 
     def _expected_small(self, values: Array, unit: str) -> Array:
         common = self.common
-        return units.expected_small(
+        return expected_small(
             values, unit, common.rows, common.offsets, common.baseline, common.sd, common.features
         )
 
@@ -241,7 +248,7 @@ class ExplainerEvidence:
     def expected_references(self) -> Array:
         """Change of the output predicted by the explanation for steps to the references, (rows, draws)."""
         common = self.common
-        return units.expected_references(
+        return expected_references(
             self.values, self.unit, common.rows, common.references, common.sd, common.features
         )
 
@@ -255,3 +262,148 @@ class ExplainerEvidence:
         """f(x) - f(x - I) on the explainer's own scale, (rows, draws)."""
         there = self.own_predict(moved.reshape(-1, moved.shape[-1])).reshape(moved.shape[:2])
         return self.own_predictions[:, None] - there
+
+
+def unit_of(attribution: str) -> str:
+    """Return the unit of an attribution; contributions unless known otherwise."""
+    spec = ATTRIBUTIONS.get(attribution)
+    return "share" if spec is None else spec.unit
+
+
+def _per_feature(columns: Array, features: Features) -> Array:
+    """Take each feature's own column, (..., columns) -> (..., features); a group's first is never used."""
+    return columns[..., [own[0] for own in features.columns]]
+
+
+def _numeric(features: Features) -> Array:
+    return features.numeric[[own[0] for own in features.columns]].astype(float)
+
+
+def output_shares(
+    values: Array, unit: str, rows: Array, baseline: Array, sd: Array, features: Features
+) -> Array:
+    """Compute the contribution of each feature to f(x) - f(baseline), (rows, features).
+
+    A category's attribution is taken as its contribution in every unit.
+    """
+    if unit == "share":
+        return values
+    way = _per_feature(rows - baseline, features)
+    slope = values / _per_feature(sd, features) if unit == "sd" else values
+    numeric = _numeric(features)
+    return np.where(numeric > 0, slope * way, values)
+
+
+def expected_small(
+    values: Array, unit: str, rows: Array, offsets: Array, baseline: Array, sd: Array, features: Features
+) -> Array:
+    """Compute the change I·e an explanation expects of offsets (rows, draws, columns) -> (rows, draws).
+
+    Contributions become slopes by dividing by the distance from the baseline, at least a hundredth of the SD;
+    offsets leave categories alone.
+    """
+    scale = _per_feature(sd, features)
+    way = clip_from_zero(_per_feature(rows - baseline, features) / scale, 1e-2) * scale
+    slope = {"slope": values, "sd": values / scale, "share": values / way}[unit] * _numeric(features)
+    return np.einsum("rf,rdf->rd", slope, _per_feature(offsets, features))
+
+
+def expected_references(
+    values: Array, unit: str, rows: Array, references: Array, sd: Array, features: Features
+) -> Array:
+    """Compute f(x) - f(b) as an explanation expects it, b (draws, columns) -> (rows, draws).
+
+    Contributions are summed, whatever b: they are already relative to the background.
+    """
+    if unit == "share":
+        return np.repeat(values.sum(axis=1)[:, None], len(references), axis=1)
+    way = rows[:, None, :] - references  # (rows, draws, columns)
+    differs = np.stack([np.any(way[..., list(own)] != 0, axis=-1) for own in features.columns], axis=-1)
+    scale = _per_feature(sd, features)
+    slope = values / scale if unit == "sd" else values
+    amounts = np.where(_numeric(features) > 0, _per_feature(way, features), 0.0)
+    category = values * (1 - _numeric(features))
+    return np.einsum("rf,rdf->rd", slope, amounts) + np.einsum("rf,rdf->rd", category, differs.astype(float))
+
+
+SAMPLE = 200  # rows of each sample of the background
+NOISE = 1e-12  # of an SD
+
+
+def rebuilt_explainer(explain: Any, **changes: Any) -> Callable[[Any], Any]:
+    """Rebuild an explainer with another `background` or `seed`, if it has these arguments."""
+    if hasattr(explain, "rebuilt"):
+        return explain.rebuilt(**changes)
+    known = getattr(explain, "arguments", None)
+    if known is None:
+        raise Unsupported("the explainer cannot be rebuilt; add a method rebuilt(background, seed).")
+    return type(explain)(**known | {name: value for name, value in changes.items() if name in known})
+
+
+def another_seed(explain: Any) -> int:
+    """A seed the explainer was not built with."""
+    settings = getattr(explain, "arguments", None) or getattr(explain, "settings", {})
+    return int(settings.get("seed") or 0) + 1
+
+
+def two_samples(background: Array, features: Features, seed: int) -> tuple[Array, Array]:
+    """Two disjoint samples of the background, except for rows added so that both contain every category."""
+    count = min(SAMPLE, len(background) // 2)
+    order = np.random.default_rng([seed, 14]).permutation(len(background))
+    parts = (order[:count], order[count : 2 * count])
+    one, two = (background[np.union1d(part, _lacking(background, features, part))] for part in parts)
+    return one, two
+
+
+def _lacking(background: Array, features: Features, sample: NDArray[np.int_]) -> NDArray[np.int_]:
+    """Rows of the background with the levels of categories that a sample of it has not."""
+    added: list[int] = []
+    for feature in features.patterns:
+        cells = background[:, list(features.columns[feature])]
+        levels, first, level = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+        missing = np.setdiff1d(np.arange(len(levels)), level.reshape(-1)[sample])
+        added += first[missing].tolist()
+    return np.array(added, dtype=int)
+
+
+def with_noise(rows: Array, sd: Array, features: Features, seed: int) -> Array:
+    """The rows with negligible noise; categories are unchanged."""
+    noise = np.random.default_rng([seed, 15]).normal(size=rows.shape)
+    return rows + NOISE * sd * features.numeric * noise
+
+
+PLACES = 8  # where the other features stand, x itself the first
+STOPS = np.linspace(-1.0, 1.0, 5)  # where the moved feature stops, in radii
+LEVELS = 8  # the most levels a category is tried at
+
+
+def local_effects(
+    predict: Callable[[Array], Array],
+    rows: Array,
+    sd: Array,
+    features: Features,
+    *,
+    radius: float,
+    seed: int = 0,
+) -> Array:
+    """Measure the effect of each feature near each row, (rows, features); the same places for every row."""
+    offsets = np.random.default_rng([seed, 13]).uniform(-1.0, 1.0, (PLACES, rows.shape[1]))
+    offsets[0] = 0.0
+    places = rows[:, None, :] + radius * sd * features.numeric * offsets  # (rows, places, columns)
+    effects = np.empty((len(rows), len(features.names)))
+    for feature, columns in enumerate(features.columns):
+        cells = _stops(rows, sd, features, feature, radius)  # (rows or 1, stops, columns of the feature)
+        moved = np.repeat(places[:, :, None, :], cells.shape[1], axis=2)
+        moved[..., list(columns)] = cells[:, None]
+        found = predict(moved.reshape(-1, rows.shape[1])).reshape(moved.shape[:3])
+        effects[:, feature] = np.ptp(found, axis=2).max(axis=1)
+    return effects
+
+
+def _stops(rows: Array, sd: Array, features: Features, feature: int, radius: float) -> Array:
+    columns = list(features.columns[feature])
+    if feature in features.patterns:
+        levels = features.patterns[feature]
+        chosen = np.unique(np.linspace(0, len(levels) - 1, min(LEVELS, len(levels))).round().astype(int))
+        return levels[chosen][None]
+    return rows[:, None, columns] + radius * sd[columns] * STOPS[:, None]

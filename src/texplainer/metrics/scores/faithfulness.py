@@ -2,7 +2,7 @@
 
 All functions take attributions `values` (rows, features) and, where the model must be asked, `predict`: rows
 (rows, columns) -> the explained output (rows,), and `prediction` = predict(rows). Features are removed
-through `fills` (see masks.py); `owner` maps columns to features; `ties` orders equal attributions.
+through `fills` (see evidence/perturbations.py); `owner` maps columns to features; `ties` orders equal attributions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 from scipy.stats import rankdata
 
-from texplainer.metrics.evidence import masks
+from texplainer.metrics.evidence import perturbations
 from texplainer.metrics.scores.agreement import correlation, ranking
 from texplainer.metrics.scores.stability import Scores
 from texplainer.types import Array
@@ -32,7 +32,9 @@ def importance_places(values: Array, ties: Array) -> NDArray[np.int_]:
 
 def without(rows: Array, predict: Output, fills: Array, owner: Owner, removed: NDArray[np.bool_]) -> Array:
     """Predict with features removed, (cases, rows, features) -> (draws, cases, rows); one call per case."""
-    outputs = [predict(masks.apply(rows, fills, one, owner).reshape(-1, rows.shape[1])) for one in removed]
+    outputs = [
+        predict(perturbations.apply(rows, fills, one, owner).reshape(-1, rows.shape[1])) for one in removed
+    ]
     return np.stack(outputs).reshape(len(removed), len(fills), len(rows)).swapaxes(0, 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from texplainer.datasets.gated import GATED
+from experiments.gated import GATED
 
 
 @pytest.mark.parametrize("name", GATED)
