@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 import texplainer as tx
 from experiments import gated
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 
 OUT = Path(__file__).parents[1] / "docs" / "results" / "locality.md"
 MOVES = (0.1, 0.25, 0.5, 1.0)

@@ -27,7 +27,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVR
 
 import texplainer as tx
-from texplainer.background.sd import data_bounds, robust_sd, varying_columns
+from texplainer.background.summary import data_bounds, robust_sd, varying_columns
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Engine, Settings
 from texplainer.gradients.smoothing import POINTS

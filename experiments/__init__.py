@@ -26,7 +26,7 @@ from experiments.runs import execute
 from experiments.wide.experiments import wide_plan
 from texplainer.datasets import DatasetUnavailable
 from texplainer.errors import InputError
-from texplainer.support.parent_watch import end_with
+from texplainer.support.process import end_with
 
 __all__ = ["EXPERIMENTS", "FULL", "QUICK", "plan", "run_benchmark", "wide_plan"]
 

@@ -16,14 +16,14 @@ HEAVY = ("torch", "jax", "keras", "shap", "lime", "captum", "matplotlib", "panda
 #: module -> a line that must not stand in it
 FORBIDDEN = {
     "errors": "from texplainer.types import Array",  # the lowest to the next
-    "background.sd": "from texplainer.files import results",  # core to edge
+    "background.summary": "from texplainer.files import results",  # core to edge
     "support.hashing": "def late():\n    from texplainer.tables import schema",  # lazily
     "models.predictor": "def late():\n    import texplainer.gradients.engine",  # lazily, the whole name
     "tables.schema": "from ..models import predictor",  # relatively
     "tables.onehot": "from .. import explainer",
     "gradients.engine": "from texplainer import TExplainer",  # through the public names
     "gradients.smoothing": "import texplainer.plots.style as style",
-    "explanation.blocks": "from texplainer.categories.swaps import swap_of",  # sideways
+    "explanation.fields": "from texplainer.categories.swaps import swap_of",  # sideways
     "diagnostics": "from texplainer import explainer",
     "explainers.lime": "from texplainer.plots.style import POSITIVE",
     "metrics.comparison": "from texplainer.gradients.choose import choose",  # a view that is not granted

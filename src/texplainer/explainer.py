@@ -24,23 +24,20 @@ from texplainer.background import summary as backgrounds
 from texplainer.categories import detect, level_effects
 from texplainer.categories.refit import RefitReport, Refitted, refit
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
-from texplainer.explanation.blocks import RowArrays, of_predicted_class
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.fields import blanks
+from texplainer.explanation.fields import Live, RowArrays, blanks, of_predicted_class
 from texplainer.explanation.interactions import Interactions
-from texplainer.explanation.parts import Live
 from texplainer.gradients import engine as gradients
 from texplainer.gradients.choose import ENGINES
 from texplainer.gradients.smoothing import checked_smoothing
 from texplainer.interactions.compute import second_order
-from texplainer.models import original, predictor
+from texplainer.models import predictor
+from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
-from texplainer.models.refusals import refused_rows
 from texplainer.support import hashing
-from texplainer.support.arguments import check_arguments
-from texplainer.support.keywords import refuse_keywords
+from texplainer.support.messages import check_arguments, refuse_keywords
 from texplainer.support.progress import track
-from texplainer.tables import identifiers, native
+from texplainer.tables import native
 from texplainer.types import Array
 
 if TYPE_CHECKING:
@@ -138,7 +135,9 @@ class TExplainer:
         self.attribution = attributions_of(attribution, step)[0]
         request = model if isinstance(model, Refitted) else None
         model = model.model if isinstance(model, Refitted) else model
-        background = identifiers.split(native.collected(background), names_of_model(model), id_column)[0]
+        background = native.split_identifiers(native.collected(background), names_of_model(model), id_column)[
+            0
+        ]
         schema, rows, self._why = detect.learn_with_categories(
             background, feature_names, categorical, model, request and request.X
         )
@@ -154,7 +153,7 @@ class TExplainer:
             retries=retries,
             cache=cache,
         )
-        original.check_original(self.predictor, background, rows)
+        check_original(self.predictor, background, rows)
         self.refit: RefitReport | None = None
         if request is not None and schema.levels:
             self.predictor, self.refit = refit(self.predictor, schema, request, output=output, scale=scale)
@@ -203,7 +202,7 @@ class TExplainer:
         X, labels = self.split_identifiers(X, id_column)
         rows = self.schema.read(X)
         if self.refit is None:
-            original.check_original(self.predictor, X, rows)
+            check_original(self.predictor, X, rows)
         found = self._explained(rows, name, progress)
         with warnings.catch_warnings():
             if others:  # the rows that are left out were reported above
@@ -217,7 +216,7 @@ class TExplainer:
         own = self.schema.inner or self.schema
         declared = self.arguments["id_column"] if id_column is None else id_column
         features = (own.header or own.names) if own.named else None
-        return identifiers.split(native.collected(X), features, declared, stacklevel=4)
+        return native.split_identifiers(native.collected(X), features, declared, stacklevel=4)
 
     def shap_values(self, X: Any, *, progress: bool | None = None, **unknown: Any) -> np.ndarray:
         """Contributions (Shapley values), as shap returns them: (rows, features) or (rows, features, outputs).

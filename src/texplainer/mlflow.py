@@ -17,7 +17,7 @@ from texplainer import report
 from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
-from texplainer.support.names import describe
+from texplainer.support.messages import describe
 
 FILE = "explainer.pkl"
 PACKAGES = ("texplainer", "numpy", "scipy", "sklearn", "pandas", "cloudpickle")

@@ -11,7 +11,7 @@ from page_subjects import NAMES, fitted
 
 import texplainer as tx
 from texplainer import app
-from texplainer.explanation.row import row_tables
+from texplainer.explanation.text import row_tables
 
 pytestmark = [
     pytest.mark.browser,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from texplainer.background.discrete import DiscreteColumns, common_step, find_discrete
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 
 
 def columns(seed, count=200):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 import texplainer as tx
-from texplainer.explanation.row import FLAT, row_tables
+from texplainer.explanation.text import FLAT, row_tables
 
 
 def explained(function, rows=200, seed=0):

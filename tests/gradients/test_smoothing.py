@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import SVR
 
 from texplainer import TExplainer
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.errors import InputError
 from texplainer.gradients import smoothing
 from texplainer.gradients.choose import choose

@@ -9,8 +9,8 @@ import numpy as np
 from texplainer import ImageExplainer, TExplainer
 from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.explanation.explanation import CategoryEffects, Explanation
+from texplainer.explanation.fields import Live
 from texplainer.explanation.interactions import Interactions
-from texplainer.explanation.parts import Live
 
 NAMES = (
     "age",

@@ -7,7 +7,7 @@ import pytest
 
 import texplainer as tx
 from texplainer.errors import ModelError
-from texplainer.models.refusals import refused_rows
+from texplainer.models.checks import refused_rows
 
 
 def one_by_one(predictor, rows):

@@ -17,7 +17,7 @@ from texplainer.models.libraries import LIBRARIES
 FILE = '''
 import json
 import numpy as np
-from texplainer.models.libraries.library import Library, ModelFile, ModelAdapter
+from texplainer.models.libraries import Library, ModelFile, ModelAdapter
 
 def outlet(model, schema):
     """Its classifiers tell the log-odds of "yes"."""

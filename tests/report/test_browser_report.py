@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import texplainer as tx
 from texplainer import report
-from texplainer.explanation.row import row_tables
+from texplainer.explanation.text import row_tables
 from texplainer.reasons import codes
 
 pytestmark = [

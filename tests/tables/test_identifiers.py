@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 import texplainer as tx
 from texplainer.errors import BackgroundWarning, InputError
-from texplainer.tables.identifiers import is_identifier
+from texplainer.tables.native import is_identifier
 
 KINDS = {
     "pandas": lambda frame: frame,

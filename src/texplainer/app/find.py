@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import suggest
+from texplainer.support.messages import suggest
 from texplainer.types import Array
 
 TESTS = {

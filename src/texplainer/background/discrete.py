@@ -23,11 +23,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from texplainer.background.sd import without_codes
 from texplainer.types import Array
 
 TOLERANCE = 1e-5  # of a column's range: scaled integers have lost some digits
 FINEST = 8  # tolerances: a finer lattice cannot be told from none
+APART = (
+    5  # ranges of the other values: a value further away than that stands for something else, as -999 does
+)
+DIGITS = 9  # of a column's range: values that agree to so many are one value
 REPEATED = 0.9  # share of the rows beside the most frequent value whose value occurs again
 
 
@@ -133,3 +136,18 @@ def _distinct(known: Array) -> tuple[Array, np.ndarray]:
     apart = np.diff(observed) > TOLERANCE * (observed[-1] - observed[0])
     first = np.concatenate([[0], np.flatnonzero(apart) + 1])
     return observed[first], np.add.reduceat(counts, first)
+
+
+def without_codes(known: Array) -> Array:
+    """The values of a column without extreme ones far from all others, such as -999 among counts."""
+    while len(known):
+        observed = np.unique(known)
+        if len(observed) < 3:
+            return known
+        low = observed[1] - observed[0] > observed[-1] - observed[-2]  # the side that may be a code
+        rest = observed[1:] if low else observed[:-1]
+        gap, width = (rest[0] - observed[0] if low else observed[-1] - rest[-1]), rest[-1] - rest[0]
+        if gap <= APART * width or width <= 10.0**-DIGITS * gap:  # of two values neither is a code
+            return known
+        known = known[known > observed[0]] if low else known[known < observed[-1]]
+    return known

@@ -9,12 +9,72 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.background.discrete import DiscreteColumns, find_discrete
-from texplainer.background.sd import constant_columns, data_bounds, robust_sd, varying_columns
+from texplainer.background.discrete import DIGITS, DiscreteColumns, find_discrete, without_codes
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.models.predictor import Predictor
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
+
+TAIL = 0.025  # winsorised at each end, so that outliers do not set the scale
+NORMAL = 0.9555  # the standard deviation of a standard normal distribution winsorised in this way
+ROUNDING = 1e-9  # of the largest value: a column that varies less is constant
+
+
+def robust_sd(background: Array) -> Array:
+    """Compute each feature's winsorised standard deviation; if that is 0 the plain one, otherwise 1.
+
+    2.5% are winsorised on each side, and the result is consistent for the normal distribution. It varies
+    little between samples, even for columns with few distinct values, unlike the interquartile range. A column
+    of two values is not winsorised: it does not have outliers, and its rarer value may lie entirely in the
+    tail. Codes such as -999, far from all other values, do not count: otherwise the SD would depend on
+    whether a sample holds 2% or 3% of them.
+    """
+    out = np.ones(background.shape[1])
+    for j, column in enumerate(background.T):
+        known = without_codes(column[np.isfinite(column)])
+        if not len(known):
+            continue
+        floor = ROUNDING * np.abs(known).max()
+        candidates = (known.std(),) if _two_values(known) else (_drawn_in(known), known.std())
+        out[j] = next((float(s) for s in candidates if s > floor), 1.0)
+    return out
+
+
+def _drawn_in(known: Array) -> float:
+    return np.clip(known, *np.quantile(known, [TAIL, 1 - TAIL])).std() / NORMAL
+
+
+def _two_values(known: Array) -> bool:
+    """Return whether a column has two distinct values, up to round-off."""
+    low, high = known.min(), known.max()
+    where = np.round((known - low) / max(high - low, np.finfo(float).tiny), DIGITS)
+    return bool(np.all((where == 0) | (where == 1)))
+
+
+def varying_columns(background: Array) -> np.ndarray:
+    """Mask of the columns that vary; if all rows are equal, every column counts as varying."""
+    varying = ~constant_columns(background)
+    return varying if varying.any() else ~varying
+
+
+def constant_columns(background: Array) -> np.ndarray:
+    """Mask of the constant columns."""
+    with np.errstate(invalid="ignore"):
+        first = background[0]
+        return np.all((background == first) | np.isnan(background), axis=0)
+
+
+def data_bounds(background: Array) -> tuple[Array, Array]:
+    """Return the background's range; constant and empty columns are unbounded."""
+    masked = np.ma.masked_invalid(background)
+    low = np.asarray(masked.min(axis=0).filled(-np.inf), dtype=float)
+    high = np.asarray(masked.max(axis=0).filled(np.inf), dtype=float)
+    free = low == high
+    return np.where(free, -np.inf, low), np.where(free, np.inf, high)
+
+
+# ---------------------------------------------------------------- the summary
+
 
 LARGEST = 1e150  # of a prediction: its square must not overflow
 

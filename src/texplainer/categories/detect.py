@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.categories.swaps import Feature
 from texplainer.errors import BackgroundWarning, InputError
 from texplainer.models.libraries import absent_value, encoded_columns
 from texplainer.models.libraries import feature_names as feature_names_of
-from texplainer.support.names import suggest
+from texplainer.support.messages import suggest
 from texplainer.tables import native
 from texplainer.tables import schema as frames
 from texplainer.tables.onehot import detect, unnamed_groups

@@ -14,14 +14,12 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.background.sd import data_bounds
-from texplainer.background.summary import Background
+from texplainer.background.summary import Background, data_bounds
 from texplainer.categories import refit as induction
 from texplainer.categories import swaps
 from texplainer.categories.detect import features_of
 from texplainer.categories.swaps import Feature, Swap, swap_of
-from texplainer.explanation.fields import CATEGORY
-from texplainer.explanation.parts import CategoryEffects
+from texplainer.explanation.fields import CATEGORY, CategoryEffects
 from texplainer.gradients.choose import choose, choose_engine, folded_engine
 from texplainer.gradients.engine import Engine, Settings
 from texplainer.models.predictor import Predictor

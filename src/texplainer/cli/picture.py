@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.row import RowTable, row_tables
+from texplainer.explanation.text import RowTable, row_tables
 
 HALF = 18  # characters a bar may take on either side of its axis
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

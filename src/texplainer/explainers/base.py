@@ -22,7 +22,7 @@ from texplainer.explanation.explanation import Explanation
 from texplainer.metrics.measuring import noise, ones, zeros
 from texplainer.models import predictor as prediction
 from texplainer.models.predictor import Predictor
-from texplainer.support.random_state import isolated
+from texplainer.support.process import isolated
 from texplainer.tables import schema as frames
 from texplainer.types import Array
 

@@ -36,7 +36,7 @@ from texplainer.explainers.base import (
     task_of,
 )
 from texplainer.models.libraries.torch import evaluation_copy
-from texplainer.support.random_state import isolated
+from texplainer.support.process import isolated
 from texplainer.types import Array
 
 #: Integrated Gradients: pieces of the path and Gauss nodes in each (together about the usual 50 steps), how

@@ -25,7 +25,7 @@ from texplainer.images.joining import joined_images
 from texplainer.images.masking import SegmentedImage
 from texplainer.models.libraries.torch import evaluating
 from texplainer.models.predictor import Predictor
-from texplainer.support.random_state import isolated
+from texplainer.support.process import isolated
 from texplainer.types import Array
 
 #: one image -> (values (segments,), model evaluations)

@@ -28,7 +28,7 @@ from texplainer.explainers.base import (
 from texplainer.explainers.captum import torch_network
 from texplainer.models.libraries import library_called
 from texplainer.models.libraries.torch import evaluation_copy
-from texplainer.support.random_state import isolated
+from texplainer.support.process import isolated
 from texplainer.types import Array
 
 

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.explanation import cohorts as parts_of_rows
-from texplainer.explanation import pixels, views
-from texplainer.explanation.axes import names_left, position, take
-from texplainer.explanation.fields import FIELDS, axes_of, is_shared
+from texplainer.explanation import views
+from texplainer.explanation.fields import (
+    FIELDS,
+    CategoryEffects,
+    Diagnostics,
+    Live,
+    axes_of,
+    is_shared,
+    names_left,
+    position,
+    take,
+)
 from texplainer.explanation.interactions import Interactions
-from texplainer.explanation.parts import CategoryEffects, Diagnostics, Live
 
 if TYPE_CHECKING:
     from texplainer.reasons.codes import Reasons
@@ -288,23 +295,23 @@ class Explanation:
 
     def cohorts(self, by: Any) -> dict[str, Explanation]:
         """The rows in groups: by a feature's levels, below and above its median, or by one label a row."""
-        return parts_of_rows.cohorts(self, by)
+        return views.cohorts(self, by)
 
     def sample(self, rows: int, seed: int = 0) -> Explanation:
         """Some rows drawn at random, in their order."""
-        return parts_of_rows.sample(self, rows, seed)
+        return views.sample(self, rows, seed)
 
     def abs(self) -> Explanation:
         """The same with the sizes of the values."""
-        return parts_of_rows.sizes(self)
+        return views.sizes(self)
 
     def mean(self) -> np.ndarray:
         """The mean value of every feature over the rows, as `values` without its rows."""
-        return parts_of_rows.over_rows(self, "mean")
+        return views.over_rows(self, "mean")
 
     def sum(self) -> np.ndarray:
         """The sum of every feature's values over the rows, as `values` without its rows."""
-        return parts_of_rows.over_rows(self, "sum")
+        return views.over_rows(self, "sum")
 
     def to_frame(self) -> Any:
         """A pandas table, one line per row, feature and output: value, its unit and error, data, stability.
@@ -321,7 +328,7 @@ class Explanation:
 
     def to_pixels(self) -> np.ndarray:
         """Values by pixel, every pixel that of its segment: (rows, height, width), or with outputs last."""
-        return pixels.painted(self)[tuple(0 if axis in self.dropped else slice(None) for axis in "r..o")]
+        return views.painted(self)[tuple(0 if axis in self.dropped else slice(None) for axis in "r..o")]
 
     def to_shap(self) -> Any:
         """The shares of these rows as a `shap.Explanation`, for SHAP's own plots, which stack values."""

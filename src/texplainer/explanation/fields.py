@@ -3,16 +3,22 @@
 All that is known of a per-row array stands in its row of `FIELDS`: its axes, its dtype, what stands for a row
 that could not be explained, and which files hold it. Arrays that are not listed (an engine's own diagnostics)
 have rows first and are held by the full formats only. `FACTS` are the parts of an Explanation that are not
-arrays, each with its form in JSON.
+arrays, each with its form in JSON. Arrays are indexed by number and by name (`position`), and filled block by
+block (`RowArrays`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from texplainer.support.messages import suggest
+
+if TYPE_CHECKING:
+    from texplainer.explanation.explanation import Explanation
 
 CATEGORY = "category/"  # begins the name of a feature's level effects, (rows, levels, outputs)
 
@@ -176,3 +182,136 @@ FACTS = (
     Fact("dropped", list, sorted, frozenset),
     Fact("units", list, list, tuple),
 )
+
+
+# ---------------------------------------------------------------- the parts of an Explanation
+
+
+class Diagnostics(Mapping[str, Any]):
+    """Per-row diagnostics, as a mapping and as attributes: `diagnostics["error"]`, `diagnostics.error`."""
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise AttributeError(f"no diagnostic {name!r}; there are {', '.join(self._arrays)}") from None
+
+    def __repr__(self) -> str:
+        return f"Diagnostics({', '.join(self._arrays)})"
+
+
+@dataclass(frozen=True)
+class CategoryEffects:
+    """What each level of one categorical feature would do: f(x with that level) - f(x).
+
+    `effects` is (rows, levels, outputs); `frequencies` (levels,) are those of the background.
+    """
+
+    levels: tuple[Any, ...]
+    effects: np.ndarray
+    frequencies: np.ndarray
+
+
+@dataclass(frozen=True)
+class Live:
+    """The link of an Explanation to the explainer that made it.
+
+    `ask(rows, name)` explains rows of the same table, by their positions, in another attribution; `rows` are
+    the positions of the Explanation's own. `background()` gives the names of the background's columns and its
+    rows, as the user gave them.
+    """
+
+    ask: Callable[[np.ndarray, str], Explanation]
+    rows: np.ndarray
+    background: Callable[[], tuple[tuple[str, ...], Any]] | None = None
+
+
+# ---------------------------------------------------------------- positions along the axes
+
+
+def position(key: Any, names: Sequence[str], size: int) -> Any:
+    """An index of one axis: names become positions, single numbers are checked."""
+    if isinstance(key, str):
+        if not names:
+            raise KeyError(
+                f"{key!r} is no row: rows have numbers. For a feature write explanation[:, {key!r}]."
+            )
+        if key not in names:
+            known = ", ".join(names[:12]) + (f", ... {len(names) - 12} more" if len(names) > 12 else "")
+            raise KeyError(f"{key!r} is not one of {known}.{suggest(key, names)}")
+        return names.index(key)
+    if isinstance(key, slice):
+        return key
+    if isinstance(key, (int, np.integer)):
+        if not -size <= key < size:
+            raise IndexError(f"index {key} is out of range for {size}")
+        return int(key) % size
+    if isinstance(key, (list, tuple)) and all(isinstance(k, str) for k in key):
+        return np.array([position(k, names, size) for k in key], dtype=int)
+    keys = np.asarray(key)
+    if keys.size and keys.dtype.kind not in "iub":
+        raise IndexError(f"the index {key!r} is none; expected whole numbers, a slice, a mask or names")
+    return keys.astype(int) if not keys.size else keys
+
+
+def names_left(names: tuple[str, ...], pick: Any) -> tuple[str, ...]:
+    """The names a pick along their axis leaves."""
+    if pick is None:
+        return names
+    left = np.array(names, dtype=object)[pick]
+    return (left,) if isinstance(left, str) else tuple(left)
+
+
+def take(array: np.ndarray, axis: int, pick: Any) -> np.ndarray:
+    """Index one axis; a single position keeps the axis, with length 1."""
+    index = pick if isinstance(pick, slice) else np.atleast_1d(pick)
+    return array[(slice(None),) * axis + (index,)]
+
+
+# ---------------------------------------------------------------- blocks of rows
+
+
+class RowArrays:
+    """The arrays of all rows, filled block by block."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def put(self, block: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
+        """Write the arrays of some rows, given by their indices."""
+        made: dict[int, str] = {}
+        for name, array in arrays.items():
+            same = made.setdefault(id(array), name)
+            if same != name and self.arrays.get(name, self.arrays[same]) is self.arrays[same]:
+                self.arrays[name] = self.arrays[same]
+                continue
+            if name not in self.arrays:
+                self.arrays[name] = blank_like(name, array, self.rows)
+            self.arrays[name][block] = array
+
+
+def of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Keep each row's own greatest output only."""
+    pick = arrays["predictions"].argmax(axis=1)
+    out = {"predicted_class": pick}
+    for name, array in arrays.items():
+        if axes_of(name, array).endswith("o"):
+            index = pick.reshape(-1, *(1,) * (array.ndim - 1))
+            array = np.take_along_axis(array, index, axis=array.ndim - 1)
+        out[name] = array
+    return out

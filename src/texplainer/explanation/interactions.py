@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.explanation.axes import names_left, position, take
+from texplainer.explanation.fields import names_left, position, take
 
 
 @dataclass(frozen=True, repr=False, eq=False)

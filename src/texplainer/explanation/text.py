@@ -1,16 +1,25 @@
-"""Numbers, predictions and tables as people read them: text and HTML of rows, reasons and recourse.
+"""Numbers, rows and tables as people read them: text and HTML of rows, reasons and recourse.
 
+One row is a table of its features, each with its value, its contribution and its slope. The contribution
+(attribution "shapley") says why the prediction is what it is: the contributions and the base value sum to it.
+The slope says what a small change of the feature would do. Print, notebook and command line all show this table.
 The report's `row.js` writes numbers by the same rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
+
+from texplainer.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from texplainer.explanation.explanation import Explanation
 
 _CELL = 'style="text-align:left;padding:1px 12px 1px 0;overflow-wrap:anywhere"'
 
@@ -102,3 +111,165 @@ def captioned(
     heads = f"<thead><tr>{heads}</tr></thead>" if heads else ""
     body = "".join("<tr>" + "".join(f"<td {_CELL}>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"{words}<table>{heads}<tbody>{body}</tbody></table>{below}"
+
+
+# ---------------------------------------------------------------- one row
+
+
+SHOWN = 10  # features of a row
+#: attribution -> the head of its column
+HEADS = {
+    "shapley": "contribution",
+    "shapley_path": "contribution",
+    "slope": "slope per SD",
+    "variation": "variation",
+    "gradient": "gradient",
+}
+EXACT = 1e-3  # bounds below this share of the column's largest value are not shown
+FLAT = "flat"  # instead of a slope of 0 of a feature that the model uses
+CATEGORY_MARK = "*"  # beside the slope of a category: its effect against the other categories, not a slope
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    """The values of one attribution for the features of a row, with their bounds and their stability."""
+
+    attribution: str
+    values: np.ndarray  # (features,)
+    bounds: np.ndarray  # (features,), NaN where unknown
+    stability: str  # "stable, relative change 3%"
+    flat: np.ndarray  # (features,) bool: a slope of 0, though other values change the prediction
+    width: float  # the bandwidth in SDs
+
+    @property
+    def head(self) -> str:
+        """The head of the column."""
+        return HEADS.get(self.attribution, self.attribution)
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """A row of an Explanation: what was predicted, and the columns of its features, the largest first."""
+
+    label: str
+    prediction: str
+    order: np.ndarray  # features by the size of the first column
+    names: tuple[str, ...]
+    cells: tuple[str, ...]
+    category: np.ndarray  # (features,) bool
+    columns: tuple[RowColumn, ...]
+    missing: str  # how to get a column that is not here, "" if none is missing
+
+    def lines(self, shown: int = SHOWN) -> list[list[str]]:
+        """The head, a line per feature, and the sum of the others."""
+        out = [["feature", "value", *(column.head for column in self.columns)]]
+        for j in self.order[:shown]:
+            out.append([self.names[j], self.cells[j], *(self._cell(column, j) for column in self.columns)])
+        left = self.order[shown:]
+        if len(left):
+            rest = [
+                signed(np.nansum(c.values[left])) if c.head == "contribution" else "" for c in self.columns
+            ]
+            out.append([f"{len(left)} others", "", *rest])
+        return out
+
+    def notes(self) -> list[str]:
+        """The stability of each column, what the mark means, and which column is missing."""
+        out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
+        if self.category.any() and any(marks_categories(column.attribution) for column in self.columns):
+            out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
+        out += [
+            f"{FLAT}: no change within {column.width:g} SD; other values of the feature change the prediction"
+            for column in self.columns
+            if column.flat[self.order[:SHOWN]].any()
+        ]
+        return out + ([self.missing] if self.missing else [])
+
+    def _cell(self, column: RowColumn, feature: int) -> str:
+        if column.flat[feature]:
+            return FLAT
+        bound, largest = column.bounds[feature], np.nanmax(np.abs(column.values), initial=0.0)
+        words = signed(column.values[feature], bound, EXACT * largest)
+        words = words.lstrip("+") if column.attribution == "variation" else words
+        marked = self.category[feature] and marks_categories(column.attribution)
+        return words + (CATEGORY_MARK if marked else "")
+
+
+def marks_categories(attribution: str) -> bool:
+    """Whether the values of categories are of another kind than those of numbers, which are slopes."""
+    return attribution in ("slope", "gradient")
+
+
+def row_tables(explanation: Explanation) -> list[RowTable]:
+    """The tables of the first row of an Explanation, one per output."""
+    parts, missing = _both(explanation)
+    return [_table(explanation, parts, missing, o) for o in range(len(explanation.output_names))]
+
+
+def _both(explanation: Explanation) -> tuple[list[Explanation], str]:
+    """The row in each attribution that can be had: contributions first, then slopes, then its own."""
+    one = explanation[:1] if len(explanation) > 1 else explanation
+    parts, failed = [], []
+    own = explanation.attribution
+    first = own if HEADS.get(own) == "contribution" else "shapley"
+    for name in dict.fromkeys([first, "slope", own]):
+        try:
+            parts.append(one.with_attribution(name))
+        except (InputError, ModelError):  # loaded, or the model does not answer any more
+            failed.append(name)
+    remedy = ", ".join(f"explainer(X, attribution={name!r})" for name in failed)
+    return parts, f"not in this explanation: {', '.join(failed)}; compute with {remedy}" if failed else ""
+
+
+def _table(explanation: Explanation, parts: list[Explanation], missing: str, o: int) -> RowTable:
+    arrays = explanation.arrays
+    columns = tuple(_column(part, o) for part in parts)
+    size = np.abs(np.nan_to_num(columns[0].values))
+    category = np.array([name in explanation.categories for name in explanation.feature_names])
+    return RowTable(
+        label=_label(explanation),
+        prediction=_prediction(explanation, o),
+        order=np.argsort(-size, kind="stable"),
+        names=explanation.feature_names,
+        cells=tuple(cell_text(cell) for cell in arrays["data"][0]),
+        category=category,
+        columns=columns,
+        missing=missing,
+    )
+
+
+def _label(explanation: Explanation) -> str:
+    """The row's label in the user's table, or its position there."""
+    if "index" not in explanation.arrays and explanation.live is not None:
+        return str(explanation.live.rows[0])
+    return str(explanation.index[0])
+
+
+def _column(part: Explanation, o: int) -> RowColumn:
+    arrays = part.arrays
+    values = arrays["values"][0, :, o]
+    bounds = np.asarray(arrays.get("error", np.full(arrays["values"].shape, np.nan))[0, :, o], dtype=float)
+    flat = arrays["flat"][0, :, o] if "flat" in arrays else np.zeros(len(values), bool)
+    words = ""
+    if "stability" in arrays:
+        change = float(arrays["relative_change"][0, o]) if "relative_change" in arrays else np.nan
+        words = str(arrays["stability"][0])
+        stable = words == "stable"
+        words += f", relative change {change:.0%} for moves of 5% of an SD" if np.isfinite(change) else ""
+        reason = str(arrays["reason"][0]) if "reason" in arrays else ""
+        shown = not reason.startswith("the values change") and not (
+            flat.any() and stable
+        )  # marked in its cell
+        words += f" ({reason})" if reason and shown else ""
+    width = float(part.settings.get("width", 0.0))
+    return RowColumn(part.attribution, values, bounds, words, flat, width)
+
+
+def _prediction(explanation: Explanation, o: int) -> str:
+    """The prediction and the base value as text; log-odds also as probabilities."""
+    value = float(explanation.arrays["predictions"][0, o])
+    base = float(
+        np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0, o]
+    )
+    shown, usual = (prediction_text(number, explanation.scale) for number in (value, base))
+    return f"{output_text(explanation.output_names[o])}: {shown}; base value {usual}"

@@ -20,7 +20,7 @@ from texplainer.files import models, survey
 from texplainer.files.tables import Dialect
 from texplainer.models.libraries import feature_names, known_levels
 from texplainer.support import hashing
-from texplainer.tables.identifiers import identifier_among
+from texplainer.tables.native import identifier_among
 
 #: the arguments of TExplainer that are recorded and can be repeated from the record
 OPTIONS = (

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
 from texplainer.files.tables import STREAMED
-from texplainer.support.names import suggest
+from texplainer.support.messages import suggest
 
 READ_ROWS = 4096  # decoded at a time
 

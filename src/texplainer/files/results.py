@@ -22,8 +22,7 @@ import numpy as np
 
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.fields import CATEGORY, FACTS, held, is_shared
-from texplainer.explanation.parts import CategoryEffects
+from texplainer.explanation.fields import CATEGORY, FACTS, CategoryEffects, held, is_shared
 from texplainer.files import audit
 from texplainer.files.formats import FORMATS, ResultFormat
 from texplainer.files.paths import as_path, create, existing, first_line, locked, part_of, sweep_parts

@@ -18,7 +18,7 @@ from texplainer.errors import InputError
 from texplainer.files import doubts, tables
 from texplainer.files.paths import existing
 from texplainer.support import hashing
-from texplainer.support.names import suggest
+from texplainer.support.messages import suggest
 
 MOST_LEVELS = 256  # a text column with more is an identifier, no category
 BACKGROUND_ROWS = 500

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import BATCH, Engine, Gradient
 from texplainer.gradients.transformers import Map

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from texplainer.background.sd import robust_sd, varying_columns
+from texplainer.background.summary import robust_sd, varying_columns
 from texplainer.errors import InputError
 from texplainer.gradients.engine import BANDWIDTH, BATCH, MOVE, Engine, Gradient, Settings
 from texplainer.gradients.finite_difference import design

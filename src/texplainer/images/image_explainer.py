@@ -18,7 +18,7 @@ from texplainer.attributions.table import ATTRIBUTIONS, attribution_of
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.parts import Live
+from texplainer.explanation.fields import Live
 from texplainer.images.baselines import baselines_of
 from texplainer.images.joining import joined_images
 from texplainer.images.masking import Masked, SegmentedImage, masked

@@ -20,7 +20,7 @@ from texplainer.metrics.evidence.perturbations import FLIP, MASKS, NEIGHBOURS
 from texplainer.metrics.image_evaluation import evaluate_images
 from texplainer.metrics.measuring import CONTROLS, collapsed, gather_scores, measure_all
 from texplainer.metrics.table import Metric, choose_metrics
-from texplainer.support.arguments import EVALUATION_CHECKS, check_arguments
+from texplainer.support.messages import EVALUATION_CHECKS, check_arguments
 from texplainer.support.progress import track
 from texplainer.types import Array
 

@@ -7,6 +7,7 @@ outputs, [1-p, p] as probabilities and [-z, z] as log-odds, so that an output ca
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
@@ -17,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError, ModelError, ModelWarning
-from texplainer.models.forks import guarded
 from texplainer.models.libraries import outlet_of, unwrapped
 from texplainer.models.scales import numbered
-from texplainer.support.names import describe
+from texplainer.support.messages import describe
 from texplainer.tables import native
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
@@ -304,3 +304,40 @@ def _choose(output: Any, names: tuple[str, ...], labels: Mapping[Any, int], task
         f"output={output!r} is unknown; expected None, 'all', 'predicted', an index below {len(names)}, "
         f"or one of {', '.join(names)}."
     )
+
+
+# ---------------------------------------------------------------- threads that do not survive a fork
+
+
+#: how the type of such a model begins, with its package
+OPENMP = ("lightgbm", "xgboost", "torch", "skorch", "sklearn.ensemble._hist_gradient_boosting")
+_used: set[str] = set()
+_inherited: set[str] = set()
+
+if hasattr(os, "register_at_fork"):  # there is none on Windows, and no fork either
+    os.register_at_fork(after_in_child=lambda: _inherited.update(_used))
+
+
+def guarded(call: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
+    """The same function; in a forked child it raises an error if the model was used before the fork."""
+    while getattr(model, "steps", None):
+        model = model.steps[-1][1]
+    owner = next((name for base in type(model).__mro__ if (name := _openmp(base.__module__))), None)
+    if owner is None or getattr(model, "n_jobs", None) == 1 or os.environ.get("OMP_NUM_THREADS") == "1":
+        return call
+
+    def checked(table: Any) -> Any:
+        if owner in _inherited:
+            raise InputError(
+                f"this process was forked after a model of {owner.split('.')[0]} was used: its threads do not "
+                "exist here, and a prediction would never end. Start processes with "
+                "multiprocessing.get_context('spawn'), or use the model only after the fork."
+            )
+        _used.add(owner)
+        return call(table)
+
+    return checked
+
+
+def _openmp(module: str) -> str | None:
+    return next((name for name in OPENMP if module == name or module.startswith(name + ".")), None)

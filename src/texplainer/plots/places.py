@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import style
-from texplainer.support.names import suggest
+from texplainer.support.messages import suggest
 
 LENGTH = 0.03  # of half a slope line, as a share of the picture's width
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from texplainer.errors import InputError
 from texplainer.explanation.from_shap import from_shap, is_shap
-from texplainer.support.names import describe
+from texplainer.support.messages import describe
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 

@@ -18,7 +18,7 @@ from texplainer.errors import InputError
 from texplainer.explanation import text
 from texplainer.explanation.explanation import Explanation
 from texplainer.reasons.columns import by_name, known_names, typical_values
-from texplainer.support.names import suggest
+from texplainer.support.messages import suggest
 from texplainer.tables import native
 
 PRINTED = 10  # rows that are printed

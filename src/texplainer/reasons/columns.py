@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import describe, suggest
+from texplainer.support.messages import describe, suggest
 from texplainer.tables import native
 
 

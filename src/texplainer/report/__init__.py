@@ -18,7 +18,7 @@ from typing import Any
 from texplainer.errors import InputError
 from texplainer.files.paths import as_path
 from texplainer.report import explanations
-from texplainer.support.names import describe
+from texplainer.support.messages import describe
 
 #: script files, in the order in which they need each other
 SCRIPTS = (

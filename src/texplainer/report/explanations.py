@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.attributions import table
-from texplainer.explanation import row, text
+from texplainer.explanation import text
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import audit
 from texplainer.reasons.columns import typical_values
@@ -111,9 +111,9 @@ def attribution_words(explanation: Explanation) -> dict[str, Any]:
     two_units = spec is not None and spec.level_unit != spec.feature_unit and any(levels)
     return {
         "name": name,
-        "head": row.HEADS.get(name, name),
-        "place": [*row.HEADS, name].index(name),  # of its column in the table of a row
-        "marks_categories": row.marks_categories(name),
+        "head": text.HEADS.get(name, name),
+        "place": [*text.HEADS, name].index(name),  # of its column in the table of a row
+        "marks_categories": text.marks_categories(name),
         "width": float(explanation.settings.get("width", 0.0)),
         "question": name if spec is None else spec.question,
         "signed": table.signed(name),

@@ -11,8 +11,14 @@ import numpy as np
 from texplainer.attributions import table
 from texplainer.explanation import views
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.row import CATEGORY_MARK, RowTable, marks_categories, row_tables
-from texplainer.explanation.text import captioned, signed
+from texplainer.explanation.text import (
+    CATEGORY_MARK,
+    RowTable,
+    captioned,
+    marks_categories,
+    row_tables,
+    signed,
+)
 from texplainer.report.swarm import beeswarm
 
 MOST = 8

@@ -1,11 +1,14 @@
-"""Convert tables from and to numpy, pandas, polars, Arrow, scipy sparse, lists and single rows.
+"""Read tables of numpy, pandas, polars, Arrow, scipy sparse, lists and single rows, and label their rows.
 
-`columns_of` splits any table into names and one column each; `dtypes` writes them again as the kind of table
-they came from.
+`columns_of` splits any table into names and one column each; `columns` writes them again as the kind of table
+they came from. `split_identifiers` takes off the column that identifies the rows: it is not a feature, but it
+labels what is explained. It is the one that `id_column` names. Without it, a column that the model does not know
+is taken for an identifier by its name, such as "id", "customer_id" or "orderId", and if nothing else is unexpected.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +17,14 @@ from typing import Any
 import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
-from texplainer.errors import InputError, LazyTableWarning
-from texplainer.support.names import describe
-from texplainer.tables import dtypes
+from texplainer.errors import BackgroundWarning, InputError, LazyTableWarning
+from texplainer.support.messages import describe, some
 
 #: a larger sparse table is not converted to dense
 MOST_CELLS = 2**28
 DAY = np.timedelta64(1, "D")
+#: the largest integer below which every integer is a float64
+LARGEST_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
         zones = {j: getattr(dtype, "time_zone", None) for j, dtype in enumerate(native.schema.values())}
         zones = {j: zone for j, zone in zones.items() if zone is not None}
         nulls = frozenset(j for j, name in enumerate(native.columns) if native[name].null_count())
-        own = dtypes.dtypes_of(table, kind)
+        own = dtypes_of(table, kind)
         return Columns(list(native.columns), columns, kind, None, zones, own, nulls)
     return Columns(None, _of_array(table, one_row), "array")
 
@@ -207,7 +211,7 @@ def _native_column(series: nw.Series, name: str) -> Any:
     if dtype.is_numeric() and not isinstance(dtype, nw.Decimal):
         if not series.null_count():
             return np.asarray(series.to_numpy())
-        if dtype.is_integer() and dtypes.has_large(np.asarray(series.drop_nulls().to_numpy())):
+        if dtype.is_integer() and has_large(np.asarray(series.drop_nulls().to_numpy())):
             return object_array(series.to_list())
         if dtype.is_float() and bool(series.drop_nulls().is_nan().any()):
             raise InputError(
@@ -321,3 +325,99 @@ def dense(table: Any, absent: float = 0.0) -> np.ndarray:
     out = np.full(table.shape, absent, dtype=np.float32 if table.dtype == np.float32 else np.float64)
     out[stored.row, stored.col] = stored.data
     return out
+
+
+def dtypes_of(table: Any, kind: str) -> list[Any] | None:
+    """The dtype of every column of a frame; None for an array."""
+    if kind == "pyarrow":
+        return list(table.schema.types)
+    return list(table.dtypes) if kind in ("pandas", "polars") else None
+
+
+def has_large(values: np.ndarray) -> bool:
+    """Whether some integers are beyond what every float64 holds."""
+    wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and len(values) > 0
+    return wide and (int(values.max()) > LARGEST_EXACT or int(values.min()) < -LARGEST_EXACT)
+
+
+# ---------------------------------------------------------------- identifiers
+
+
+_NAME = re.compile(r"(?i:(^|.*[_\s.-])(id|uuid|guid)($|[_\s.-].*))|.*[a-z](Id|ID)|Unnamed: 0")
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a column's name is that of an identifier."""
+    return _NAME.fullmatch(name) is not None
+
+
+def identifier_among(extra: Sequence[str]) -> str | None:
+    """The identifier among columns that are not features; a written index only if there is no other."""
+    found = sorted(filter(is_identifier, extra), key=lambda name: name.startswith("Unnamed"))
+    return found[0] if found else None
+
+
+def split_identifiers(
+    table: Any, features: Sequence[str] | None, id_column: Any = None, *, stacklevel: int = 3
+) -> tuple[Any, np.ndarray | None]:
+    """A table without its identifiers, and its row labels, (rows,): its identifiers, or a pandas index.
+
+    `features` are the names of the model's columns, None if they are not known.
+    """
+    given, table = table, unwrapped(table)
+    names = _names_of(table)
+    if names is None:
+        return given, None
+    declared = None if id_column is None else plain_names([id_column])[0]
+    known = set(names if features is None else features)
+    extra = [name for name in names if name not in known]
+    if declared in names:
+        chosen = declared
+        extra = extra if features is not None else [declared]
+    else:
+        chosen = identifier_among(extra) if known <= set(names) and all(map(is_identifier, extra)) else None
+    if chosen is None:
+        return given, index_of(table)
+    if chosen != declared:
+        warnings.warn(
+            f"the model does not know the columns {some(extra)}: they are left out, and the values of {chosen!r} "
+            f"label the rows. Pass id_column={chosen!r} to confirm.",
+            BackgroundWarning,
+            stacklevel=stacklevel,
+        )
+    left_out = {name for name in extra if name == declared or is_identifier(name)}
+    return _without(table, names, left_out) if left_out else given, object_array(
+        _column(table, names.index(chosen))
+    )
+
+
+def _names_of(table: Any) -> list[str] | None:
+    """The names of a table's columns; None if it has none."""
+    if isinstance(table, Mapping):
+        return [str(name) for name in table] if not is_sparse(table) else None
+    kind = type(table).__module__.split(".")[0]
+    if kind not in ("pandas", "polars", "pyarrow"):
+        return None
+    columns = getattr(table, "column_names", None) or getattr(table, "columns", None)
+    if columns is None or (kind == "pyarrow" and not hasattr(table, "column_names")):
+        columns = getattr(table, "index", None)  # of a pandas Series: one row
+    return None if columns is None else plain_names(columns)
+
+
+def _column(table: Any, place: int) -> list[Any]:
+    if isinstance(table, Mapping):
+        return np.atleast_1d(array_of(list(table.values())[place])).tolist()
+    if hasattr(table, "column_names"):
+        return table.column(place).to_pylist()
+    if hasattr(table, "iloc"):
+        return table.iloc[:, place].tolist() if hasattr(table, "columns") else [table.iloc[place]]
+    return table.to_series(place).to_list()
+
+
+def _without(table: Any, names: Sequence[str], left_out: set[str]) -> Any:
+    kept = [i for i, name in enumerate(names) if name not in left_out]
+    if isinstance(table, Mapping):
+        return {name: values for i, (name, values) in enumerate(table.items()) if i in set(kept)}
+    if hasattr(table, "iloc"):
+        return table.iloc[:, kept] if hasattr(table, "columns") else table.iloc[kept]
+    return table.select([names[i] for i in kept])

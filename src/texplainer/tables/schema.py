@@ -20,8 +20,17 @@ import narwhals.stable.v1 as nw  # the API that stays
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import some, suggest
-from texplainer.tables import cells, dtypes, native, onehot
+from texplainer.support.messages import some, suggest
+from texplainer.tables import native, onehot
+from texplainer.tables.columns import (
+    check_times,
+    float_dtype,
+    floats_of,
+    frame_of,
+    levels_of,
+    missing_mark,
+    stacked,
+)
 from texplainer.types import Array
 
 _NEW_CATEGORY = threading.Lock()
@@ -129,10 +138,8 @@ class Schema:
         for j, place in enumerate(order):
             column = columns[place]
             if j in self.times:
-                cells.check_times(
-                    column, self.names[j], self.times[j], self.zones.get(j), found.zones.get(place)
-                )
-            out[:, j] = self._codes(column, j) if j in self.levels else cells.floats_of(column, self.names[j])
+                check_times(column, self.names[j], self.times[j], self.zones.get(j), found.zones.get(place))
+            out[:, j] = self._codes(column, j) if j in self.levels else floats_of(column, self.names[j])
         return out
 
     def write(self, rows: Array) -> Any:
@@ -153,10 +160,10 @@ class Schema:
             return rows
         columns = {name: self.column(rows, j) for j, name in enumerate(self.names)}
         if array:
-            return dtypes.stacked(list(columns.values()))
+            return stacked(list(columns.values()))
         own = {self.names[j]: dtype for j, dtype in self.restore.items()}
         own |= {self.names[j]: self._dtype(rows, j) for j in self.dtypes}
-        return dtypes.frame_of(columns, self.kind, own, self.labels)
+        return frame_of(columns, self.kind, own, self.labels)
 
     def column(self, rows: Array, index: int) -> np.ndarray:
         """Return the original values of one column (categories instead of codes)."""
@@ -317,15 +324,15 @@ def learn(
         )
     levels, kept, missing, restore = {}, {}, {}, {}
     for j, column in enumerate(columns):
-        known = cells.levels_of(column, names[j], names[j] in declared)
+        known = levels_of(column, names[j], names[j] in declared)
         own = found.dtypes[j] if found.dtypes else None
         if known is not None:
             levels[j], dtype = known
             if dtype is not None:
                 kept[j] = dtype
-            missing[j] = cells.missing_mark(column, kind)
+            missing[j] = missing_mark(column, kind)
         elif own is not None and column.dtype.kind not in "mM":
-            own = dtypes.float_dtype(own, column, j in found.nulls)
+            own = float_dtype(own, column, j in found.nulls)
         if own is not None and j not in kept:
             restore[j] = own
     plain = [c for j, c in enumerate(columns) if j not in levels]

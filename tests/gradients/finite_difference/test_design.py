@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.neural_network import MLPRegressor
 
 from texplainer import TExplainer
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.errors import InputError
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Settings

@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
 
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.errors import EngineWarning, InputError
 from texplainer.explainer import TExplainer
 from texplainer.gradients.engine import BANDWIDTH, Settings

@@ -20,7 +20,7 @@ from texplainer.execution.worker import (
     keep_pickled,
 )
 from texplainer.files.parquet_rows import RowStream
-from texplainer.support.parent_watch import end_with
+from texplainer.support.process import end_with
 
 
 def serial(order: Dispatch, shards: Iterable[Shard]) -> Records:

@@ -20,7 +20,7 @@ from texplainer.errors import InputError
 from texplainer.files.loaders import zip_safety
 from texplainer.files.loaders.tree_safety import check_boosters
 from texplainer.files.loaders.trial import try_in_child
-from texplainer.models.libraries.library import trial_rows
+from texplainer.models.libraries import trial_rows
 
 _KERNELS = (
     "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product "

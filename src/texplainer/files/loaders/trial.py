@@ -28,7 +28,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from texplainer.errors import InputError
-from texplainer.support.parent_watch import end_with
+from texplainer.support.process import end_with
 
 TRIAL_SECONDS = {"fork": 5, "fresh": 120}
 FREE_BYTES = 3 * 2**30  # on top of a multiple of the file

@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.gradients.engine import JUMP, KINK, NOISY, STEP, Gradient, Settings
 from texplainer.gradients.finite_difference.noise import Noise, is_step_function, noise_of
 from texplainer.gradients.finite_difference.stencil import Stencil, entries, evaluate_stencil, place

@@ -26,7 +26,7 @@ from functools import partial
 
 import numpy as np
 
-from texplainer.background.sd import constant_columns
+from texplainer.background.summary import constant_columns
 from texplainer.errors import InputError, ScaleWarning
 from texplainer.gradients.engine import Gradient, Settings
 from texplainer.gradients.finite_difference.ladder import GradientFunction

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from texplainer.background.discrete import find_discrete
-from texplainer.background.sd import constant_columns, robust_sd
+from texplainer.background.summary import constant_columns, robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Gradient, Settings
 from texplainer.gradients.transformers import Map, Pullback, chain, compose, elementwise, identity

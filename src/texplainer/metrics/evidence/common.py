@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.errors import InputError, Unsupported
 from texplainer.metrics.evidence import perturbations
 from texplainer.metrics.evidence.features import Features, describe_features

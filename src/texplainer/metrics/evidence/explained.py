@@ -28,7 +28,7 @@ from texplainer.errors import InputError, Unsupported
 from texplainer.metrics.evidence.common import CommonEvidence
 from texplainer.metrics.evidence.features import Features
 from texplainer.metrics.scores.stability import clip_from_zero
-from texplainer.support.random_state import isolated, stream
+from texplainer.support.process import isolated, stream
 from texplainer.types import Array
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at
+from texplainer.models.libraries import Library, ModelAdapter, ModelFile, at
 from texplainer.models.libraries.sklearn import classifier
 from texplainer.models.scales import softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema

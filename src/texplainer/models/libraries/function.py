@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from texplainer.errors import InputError, ModelWarning
-from texplainer.models.libraries.library import Library, ModelAdapter, no_model
+from texplainer.models.libraries import Library, ModelAdapter, no_model
 from texplainer.models.libraries.sklearn import detects_outliers, estimator
 from texplainer.tables.schema import Schema
 

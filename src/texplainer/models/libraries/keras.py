@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter
-from texplainer.models.networks import network_outlet
+from texplainer.models.libraries import Library, ModelAdapter
+from texplainer.models.scales import network_outlet
 from texplainer.tables.schema import Schema
 
 

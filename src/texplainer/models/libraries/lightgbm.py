@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from texplainer.errors import ModelWarning
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, at, trial_rows
+from texplainer.models.libraries import Library, ModelAdapter, ModelFile, at, trial_rows
 from texplainer.models.libraries.sklearn import check_fitted, estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
-from texplainer.support.names import some
+from texplainer.support.messages import some
 from texplainer.tables.schema import Schema
 
 

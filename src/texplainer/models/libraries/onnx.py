@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile
+from texplainer.models.libraries import Library, ModelAdapter, ModelFile
 from texplainer.models.scales import log_odds
 from texplainer.tables.schema import Schema
 

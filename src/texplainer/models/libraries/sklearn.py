@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter, at, no_model, split, transformed
+from texplainer.models.libraries import Library, ModelAdapter, at, no_model, split, transformed
 from texplainer.models.perceptron import Layers
 from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.models.libraries.library import Library, ModelAdapter
+from texplainer.models.libraries import Library, ModelAdapter
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.tables.schema import Schema
 

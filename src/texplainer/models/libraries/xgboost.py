@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from texplainer.errors import InputError
-from texplainer.models.libraries.library import Library, ModelAdapter, ModelFile, trial_rows
+from texplainer.models.libraries import Library, ModelAdapter, ModelFile, trial_rows
 from texplainer.models.libraries.sklearn import estimator
 from texplainer.models.scales import both_classes, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.parts import CategoryEffects
+from texplainer.explanation.fields import CategoryEffects
 from texplainer.plots import selection, style
 from texplainer.plots.subjects import checked
 

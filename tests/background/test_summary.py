@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.background.sd import robust_sd
+from texplainer.background.summary import robust_sd
 from texplainer.errors import BackgroundWarning
 
 

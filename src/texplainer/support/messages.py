@@ -1,14 +1,76 @@
-"""Validation of arguments; a message names the value and what was expected."""
+"""Checks of arguments, and what their messages need: similar names, short descriptions, keywords of other libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Set
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence, Set
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.support.names import describe
+
+
+def suggest(name: Any, names: Sequence[str]) -> str:
+    """Return "Did you mean ...?" with the names most similar to an unknown one; empty if there are none.
+
+    Case and separators are ignored.
+    """
+    plain = {_plain(known): known for known in reversed(names)}
+    found = [plain[key] for key in get_close_matches(_plain(str(name)), list(plain), n=3, cutoff=0.6)]
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def describe(subject: Any) -> str:
+    """Describe an object: numbers and strings by value, anything else by type."""
+    if subject is None or isinstance(subject, (bool, int, float, str)):
+        return repr(subject)
+    kind = type(subject).__name__
+    return f"{'an' if kind[0] in 'AEIOaeio' else 'a'} {kind}"
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", " ").replace("-", " ").strip()
+
+
+def some(names: Sequence[Any], most: int = 8) -> str:
+    """Show the first few names of a list."""
+    shown = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names[:most])
+    return f"[{shown}, ... {len(names) - most} more]" if len(names) > most else f"[{shown}]"
+
+
+#: a keyword that users of other libraries write -> the remedy
+ELSEWHERE = {
+    **dict.fromkeys(("data", "masker", "training_data", "reference"), "pass the rows as `background`"),
+    "algorithm": "use `engine`",
+    **dict.fromkeys(("model_output", "link"), "use `scale` ('raw', 'probability' or 'log-odds')"),
+    "feature_perturbation": "leave it out: contributions are interventional, against the background",
+    **dict.fromkeys(
+        ("nsamples", "npermutations", "num_samples", "n_samples", "n_permutations"), "use `max_evals`"
+    ),
+    "output_names": "choose an output with `output`; names come from the model's classes",
+    **dict.fromkeys(("output_indexes", "outputs", "ranked_outputs", "target"), "use `output`"),
+    **dict.fromkeys(("seed", "random_state"), "leave it out: results do not depend on a seed"),
+    **dict.fromkeys(("check_additivity", "approximate", "main_effects"), "leave it out"),
+    **dict.fromkeys(("silent", "verbose", "progress_bar"), "use `progress` when calling the explainer"),
+    **dict.fromkeys(("y", "labels"), "leave it out: an explanation does not need the target"),
+    **dict.fromkeys(("n_jobs", "batch_size"), "use `batch_rows`, or texplainer.run for several processes"),
+    "interactions": "call explainer.interactions(X)",
+    "tree_limit": "limit the model itself before passing it",
+    **dict.fromkeys(("l1_reg", "keep_index", "linearize_link", "fixed_context"), "leave it out"),
+    **dict.fromkeys(("columns", "names", "features"), "use `feature_names`"),
+    **dict.fromkeys(("categorical_features", "cat_features", "categorical_names"), "use `categorical`"),
+    "mode": "leave it out: the task follows from the model",
+}
+
+
+def refuse_keywords(function: str, unknown: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise a TypeError that names the first unknown keyword and what to write instead."""
+    for name in unknown:
+        hint = ELSEWHERE.get(name)
+        words = f" Instead, {hint}." if hint else suggest(name, list(known))
+        raise TypeError(f"{function} does not have the argument {name!r}.{words}")
+
 
 LONGEST = 120  # characters of a value that a message shows
 

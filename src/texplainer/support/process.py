@@ -1,13 +1,18 @@
-"""Isolate the global random generators from other libraries.
+"""What a process shares: the global random generators, and the parent that it ends with.
 
 Some explainers draw from numpy's, Python's or torch's global generator, and some reseed it. Inside
 `isolated(seed)` these generators depend on the seed only; afterwards the user's states are restored exactly.
+
+A parent that was killed cannot stop its workers; they would run on, or wait forever (`end_with`).
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
+import threading
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,3 +42,14 @@ def isolated(seed: int) -> Iterator[None]:
 def stream(seed: int, *words: object) -> int:
     """Derive a seed from a seed and some keys; the same on every machine, independent of other keys."""
     return zlib.crc32("\x1f".join(map(str, (seed, *words))).encode())
+
+
+def end_with(parent: int) -> None:
+    """Exit this process within about a second after the process `parent` has ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
