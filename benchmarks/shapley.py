@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients.trees.patterns import cover_tables, pattern_tables
 from texplainer.gradients.trees.readers.table import load
+from texplainer.gradients.trees.shapley import cover_tables, pattern_tables
 
 BACKGROUND, FEATURES, ROUNDS = 200, 28, 3
 SLOW_ROWS = 100  # for methods that are slow: their time is scaled

@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 
 from texplainer import TExplainer
-from texplainer.attributions.references import QUANTILES
+from texplainer.attributions.replaced import QUANTILES
 from texplainer.attributions.table import GENERAL
 
 X = np.random.default_rng(8).normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]

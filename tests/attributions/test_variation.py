@@ -3,7 +3,7 @@
 import numpy as np
 
 from texplainer import TExplainer
-from texplainer.attributions.references import QUANTILES, references_of
+from texplainer.attributions.replaced import QUANTILES, references_of
 
 X = np.random.default_rng(5).normal(size=(150, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 1.0, 5.0, 0.0]
 ROWS = X[:6]

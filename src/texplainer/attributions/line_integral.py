@@ -30,10 +30,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
-from texplainer.attributions.background_sample import BackgroundSample, PathContributions
 from texplainer.attributions.replaced import predict_points
-from texplainer.gradients.engine import BANDWIDTH, BATCH
-from texplainer.gradients.smoothing import accepts_float32, needs_float64
+from texplainer.attributions.walks import BackgroundSample, PathContributions
+from texplainer.gradients.engine import BATCH, Engine
 from texplainer.types import Array
 
 POINTS = 252  # gradients a row
@@ -46,6 +45,8 @@ CALIBRATION_ROWS, CALIBRATION_VALUES = (
 )  # the least and the most rows, and how many values are aimed at
 COVERAGE, SAFETY = 0.99, 1.3  # of the errors on background rows, and a factor, for these are few
 FACTOR = 3.0  # on standard errors, where there are no complete rows
+LARGEST_FLOAT32 = 2500.0  # SDs: larger values are too coarse in float32
+TRIAL_ROWS, AGREE = 64, 1e-4  # how float32 gradients are compared, relative to the steepest
 ROUNDINGS = 32 * 2.0**-24  # of a sum in float32, relative to the values
 
 
@@ -104,7 +105,7 @@ def _lines(context: ExplainContext, points: int) -> Lines:
         (nth + turn[number]) / each[number],
         slopes[number],
         1.0 - len(chosen) / total,
-        accepts_float32(context.engine, rows),
+        _accepts_float32(context.engine, rows),
         scaled.var(axis=0).sum(axis=1),
     )
 
@@ -121,6 +122,25 @@ def _calibrated_weights(rows: Array, chosen: np.ndarray, sigma: Array) -> Array:
     change = np.linalg.lstsq(parts.T * equal @ parts, target - equal @ parts, rcond=1e-9)[0]
     weight = equal * (1 + parts @ change)
     return weight if weight.min() > 0 else equal
+
+
+def _accepts_float32(engine: Engine, background: Array) -> bool:
+    """Whether the engine's gradients in float32 agree with those in float64."""
+    sample = background[np.all(np.isfinite(background), axis=1)][:TRIAL_ROWS]
+    if not engine.narrow or not len(sample):
+        return False
+    try:
+        short = engine.gradient(sample.astype(np.float32)).values
+    except Exception:  # whatever a network raises on another dtype, float64 remains
+        return False
+    full = engine.gradient(sample.astype(np.float32).astype(np.float64)).values
+    return bool(np.quantile(np.abs(short - full), 0.99) <= AGREE * np.abs(full).max(initial=0.0))
+
+
+def _needs_float64(rows: Array, sigma: Array) -> np.ndarray:
+    """Rows with values so large in SDs that float32 resolves them coarsely."""
+    least = np.min(sigma, initial=np.inf, where=sigma > 0)
+    return np.max(np.abs(np.nan_to_num(rows)) * (sigma > 0), axis=1, initial=0.0) >= LARGEST_FLOAT32 * least
 
 
 def contributions(context: ExplainContext, sample: Lines) -> PathContributions:
@@ -162,9 +182,8 @@ def _integrated(context: ExplainContext, lines: Lines) -> PathContributions:
     error, share = np.zeros((count, features, outputs)), np.zeros((count, features))
     wide = np.ones(count, bool)
     if lines.float32:
-        reach = BANDWIDTH * context.background.sigma
-        wide = needs_float64(replace(context.engine, narrow=True), rows, reach)
-        wide |= needs_float64(replace(context.engine, narrow=True), lines.rows, reach).any()
+        wide = _needs_float64(rows, context.background.sigma)
+        wide |= _needs_float64(lines.rows, context.background.sigma).any()
     slopes = np.zeros((count, features, outputs))
     plain = ~stepped.any(axis=1)
     slopes[plain] = context.engine.gradient(rows[plain]).values

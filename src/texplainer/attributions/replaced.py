@@ -1,12 +1,21 @@
-"""Rows with one cell replaced: predicted in pieces of bounded size, or told by an engine that knows."""
+"""Rows with one cell replaced, and the reference values that replace it.
+
+The reference values of a column are evenly spaced quantiles; a missing cell is one more value. Replaced rows are
+predicted in pieces of bounded size, or their predictions come from an engine that knows them.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
+from texplainer.background.summary import Background
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
+
+QUANTILES = 16
 
 
 def predict_points(predictor: Predictor, points: Array) -> Array:
@@ -44,3 +53,33 @@ def replacement_effects(
 def noise_floor(predictor: Predictor, predictions: Array, output_sd: Array) -> Array:
     """What a difference of two predictions may be by rounding alone, (rows, outputs)."""
     return 8 * predictor.unit * (np.abs(predictions) + output_sd)
+
+
+@dataclass(frozen=True)
+class References:
+    """Values (references, features) and their weights, which sum to 1 for every feature.
+
+    The last reference is the missing cell, with the share of the background that misses it as its weight.
+    """
+
+    values: Array
+    weights: Array
+
+
+def references_of(background: Background) -> References:
+    """The references of every column, made once."""
+    return background.cached("references", lambda: _references(background.rows))
+
+
+def _references(rows: Array) -> References:
+    levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    values = np.full((QUANTILES + 1, rows.shape[1]), np.nan)
+    weights = np.zeros_like(values)
+    for j, column in enumerate(rows.T):
+        known = column[np.isfinite(column)]
+        present = len(known) / len(column)
+        if len(known):
+            values[:-1, j] = np.quantile(known, levels)
+            weights[:-1, j] = present / QUANTILES
+        weights[-1, j] = 1.0 - present
+    return References(values, weights)

@@ -5,7 +5,7 @@ f(x_S, b_rest), every background row with the same weight. They sum to f(x) minu
 differs is how they are found:
 
 * trees, also behind column-wise transformers: exactly, from the patterns of satisfied conditions
-  (`gradients.trees.patterns`); the error is round-off;
+  (`gradients.trees.shapley`); the error is round-off;
 * additive models (linear models, GAMs): exactly, one feature at a time (`additive`);
 * networks and other models with exact gradients: the line integral from the background rows to x
   (`line_integral`), an estimate of the Shapley value whose error bounds are those of the integral;
@@ -26,9 +26,9 @@ import numpy as np
 
 from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
-from texplainer.attributions.background_sample import BackgroundSample, PathContributions
 from texplainer.attributions.replaced import noise_floor
 from texplainer.attributions.stability import expected_change, moved
+from texplainer.attributions.walks import BackgroundSample, PathContributions
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley
 from texplainer.types import Array

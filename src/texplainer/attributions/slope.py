@@ -17,8 +17,7 @@ import numpy as np
 
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.differences import discrete_slopes
-from texplainer.attributions.references import references_of
-from texplainer.attributions.replaced import noise_floor, replacement_effects
+from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects
 from texplainer.attributions.stability import MANY_MOVES, MOVES, moved, relative
 from texplainer.gradients.engine import Gradient
 from texplainer.types import Array

@@ -7,7 +7,7 @@ here. Explainer, command line, metrics, plots, report and explorer read the row.
 from __future__ import annotations
 
 from texplainer.attributions.attribution import Attribution
-from texplainer.attributions.references import QUANTILES
+from texplainer.attributions.replaced import QUANTILES
 from texplainer.attributions.shapley import path_base, shapley, shapley_path, way_of_shapley
 from texplainer.attributions.slope import gradient, slope
 from texplainer.attributions.variation import variation

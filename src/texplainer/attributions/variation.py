@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
-from texplainer.attributions.references import References, references_of
-from texplainer.attributions.replaced import noise_floor, replaced
+from texplainer.attributions.replaced import References, noise_floor, references_of, replaced
 from texplainer.attributions.stability import MOVES, expected_change, moved
 from texplainer.types import Array
 

@@ -8,8 +8,10 @@ folder can be written to, code is compiled in every process.
 # pyright: basic
 
 import hashlib
+import os
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +60,15 @@ def cached_njit(**options: Any) -> Callable[[Any], Any]:
 def is_compiled(function: Any) -> bool:
     """Whether a function has been compiled already, or never will be (NUMBA_DISABLE_JIT)."""
     return bool(getattr(function, "signatures", True))
+
+
+def in_threads(work: Callable[[int, int], None], rows: int, block: int, threads: int | None) -> None:
+    """Call `work` for parts of the rows, whole blocks each."""
+    workers = min(threads or os.cpu_count() or 1, -(-rows // block))
+    if workers <= 1:
+        return work(0, rows)
+    share = -(-rows // (4 * workers * block)) * block
+    with ThreadPoolExecutor(workers) as pool:
+        for job in [pool.submit(work, at, min(at + share, rows)) for at in range(0, rows, share)]:
+            job.result()
+    return None

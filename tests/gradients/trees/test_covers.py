@@ -12,10 +12,9 @@ from oracles_trees import random_rows, random_tree, trees_of
 from tree_shelf import MODELS
 
 from texplainer.errors import Unsupported
-from texplainer.gradients.trees.ensemble import Tree, assemble
-from texplainer.gradients.trees.patterns import cover_expectation, cover_tables
+from texplainer.gradients.trees.ensemble import Tree, assemble, compared
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.soft import compared
+from texplainer.gradients.trees.shapley import cover_expectation, cover_tables
 
 
 def worth(tree, row, present, node=0):

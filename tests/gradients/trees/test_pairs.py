@@ -11,10 +11,9 @@ pytest.importorskip("numba")
 from oracles_trees import hard, random_rows, random_tree, trees_of
 from tree_shelf import MODELS
 
-from texplainer.gradients.trees.ensemble import assemble
-from texplainer.gradients.trees.patterns import cover_tables, pattern_tables
+from texplainer.gradients.trees.ensemble import assemble, compared
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.soft import compared
+from texplainer.gradients.trees.shapley import cover_tables, pattern_tables
 
 
 def enumerated(ensemble, row, background, owner):

@@ -11,10 +11,9 @@ pytest.importorskip("numba")
 from oracles_trees import hard, trees_of
 from tree_shelf import MODELS
 
-from texplainer.gradients.trees.ensemble import Tree, assemble
-from texplainer.gradients.trees.patterns import pattern_tables
+from texplainer.gradients.trees.ensemble import Tree, assemble, compared
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.soft import compared
+from texplainer.gradients.trees.shapley import pattern_tables
 
 
 def predict(ensemble, inputs):

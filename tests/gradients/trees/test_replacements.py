@@ -24,15 +24,13 @@ from oracles_trees import hard, random_rows, random_tree
 from tree_shelf import HOLES, MODELS, REAL, THREE, TWO, X, awkward
 
 from texplainer.attributions.attribution import ExplainContext
-from texplainer.attributions.references import references_of
-from texplainer.attributions.replaced import noise_floor, replacement_effects
+from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects
 from texplainer.errors import BackgroundWarning
 from texplainer.explainer import TExplainer
 from texplainer.gradients.trees import replacements
-from texplainer.gradients.trees.ensemble import LEAF, assemble
+from texplainer.gradients.trees.ensemble import LEAF, assemble, compared
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.replacements import columns_below, raw_changes
-from texplainer.gradients.trees.soft import compared
 
 
 def cells_of(rows, columns):

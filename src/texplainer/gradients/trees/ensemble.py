@@ -25,7 +25,8 @@ MAX_NODES = 30_000_000  # about 1.2 GB of node arrays
 EDGE, FAR = (
     0.9e308,
     1.7e308,
-)  # stand-ins for infinite thresholds; rows are clipped to +-1e308, between the two
+)  # stand-ins for infinite thresholds; rows are clipped to +-LARGEST, between the two
+LARGEST = 1e308
 
 
 class CategoryColumns:
@@ -206,3 +207,10 @@ def _reached(order: Integers, starts: Integers) -> Integers:
 def finite_threshold(threshold: Floats) -> Floats:
     """Infinite thresholds as finite stand-ins that compare rightly with rows clipped to +-1e308."""
     return np.where(threshold == np.inf, FAR, np.clip(threshold, -EDGE, EDGE))
+
+
+def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
+    """Cells as the library compares them, and within the stand-ins of infinite thresholds."""
+    with np.errstate(over="ignore"):
+        rounded = cells.astype(ensemble.dtype).astype(np.float64)
+    return np.clip(rounded, -LARGEST, LARGEST)

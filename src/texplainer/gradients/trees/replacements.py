@@ -18,12 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from texplainer.gradients.machine_code import compiled, is_compiled
-from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble
+from texplainer.gradients.machine_code import compiled, in_threads, is_compiled
+from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble, compared
 from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.links import constant_slope
 from texplainer.gradients.trees.model import SmoothedTreeModel
-from texplainer.gradients.trees.soft import compared, in_threads
 from texplainer.types import Array
 
 _U = np.uint64

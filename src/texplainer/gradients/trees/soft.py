@@ -11,19 +11,26 @@ columns of whole numbers are moved to the middle between the neighbouring intege
 nothing about where between them it decides.
 """
 
-import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from texplainer.gradients.machine_code import is_compiled
+from texplainer.gradients.machine_code import in_threads, is_compiled
 from texplainer.gradients.trees.compiled import KernelArrays, block_rows, dense_rows, scalar_rows
-from texplainer.gradients.trees.ensemble import HARD, LEAF, LOWER, UPPER, Floats, TreeEnsemble
+from texplainer.gradients.trees.ensemble import (
+    HARD,
+    LARGEST,
+    LEAF,
+    LOWER,
+    UPPER,
+    Floats,
+    TreeEnsemble,
+    compared,
+)
 from texplainer.gradients.trees.layout import coherent_order, subtree_ends, subtree_ranges
 
 FEW = 24  # rows for which the scalar execution is the faster one
@@ -33,7 +40,6 @@ COMPILE_THRESHOLD = 2e7  # rows times nodes of one call from which the dense exe
 TOGETHER = 2 * COMPILE_THRESHOLD  # the same of all calls so far: a long table comes in small blocks
 _work_done = {"scalar": 0.0}  # rows times nodes done while the dense execution was not at hand
 LEAST_MASS = 0.25  # a range narrower than the kernel: slopes are not blown up beyond it
-LARGEST = 1e308  # between the stand-ins of infinite thresholds, see `ensemble.finite_threshold`
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,6 @@ class Smoothed:
         fill_rows(self.plan, (cells, order, value, gradient), execution, threads)
         inverse = self.plan.inverse[: self.ensemble.features, None]
         return value + self.ensemble.base, gradient[:, : self.ensemble.features] * inverse
-
-
-def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
-    """Cells as the library compares them, and within the stand-ins of infinite thresholds."""
-    with np.errstate(over="ignore"):
-        rounded = cells.astype(ensemble.dtype).astype(np.float64)
-    return np.clip(rounded, -LARGEST, LARGEST)
 
 
 def with_half_widths(
@@ -182,18 +181,6 @@ def fill_rows(plan: KernelArrays, arrays: tuple[Any, ...], execution: str, threa
         execute(execution, plan, arrays, done + first, done + last, many)
 
     in_threads(work, len(arrays[0]) - done, block_rows(plan), threads)
-
-
-def in_threads(work: Callable[[int, int], None], rows: int, block: int, threads: int | None) -> None:
-    """Call `work` for parts of the rows, whole blocks each."""
-    workers = min(threads or os.cpu_count() or 1, -(-rows // block))
-    if workers <= 1:
-        return work(0, rows)
-    share = -(-rows // (4 * workers * block)) * block
-    with ThreadPoolExecutor(workers) as pool:
-        for job in [pool.submit(work, at, min(at + share, rows)) for at in range(0, rows, share)]:
-            job.result()
-    return None
 
 
 def nodes_below(plan: KernelArrays) -> Floats:
