@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint bench paper compare docs docs-serve package clean
+.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint bench paper wide compare docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
@@ -20,6 +20,7 @@ help:
 	@echo "make lint           ruff and pyright"
 	@echo "make bench          speed and memory, as ratios side by side"
 	@echo "make paper          the paper's experiments, ARGS as of python -m experiments: make paper ARGS='--all --quick'"
+	@echo "make wide           many data sets, kinds of models and explainers: one page per question"
 	@echo "make compare        all installed explainers on one data set, and yours: make compare DATASET=banknote EXPLAINER=mine.py"
 	@echo "make docs           the documentation site, in site/index.html; make docs-serve shows it while you write"
 	@echo "make package        wheel and source archive in dist/, tried in a fresh environment"
@@ -88,6 +89,18 @@ bench: .venv/dev
 paper: .venv/dev
 	$(BIN)/python -m experiments $(ARGS)
 
+# Networks need torch, whose CPU build may not exist for the newest Python: they are run in .venv, the other kinds of
+# models on NEWEST with the newest libraries.
+.venv-wide/done: pyproject.toml
+	$(NEWEST) -m venv .venv-wide
+	.venv-wide/bin/python -m pip install --quiet --disable-pip-version-check -e '.[plot,trees]' \
+		shap lime shapiq treeig woodelf_explainer lightshap threadpoolctl
+	@touch $@
+
+wide: .venv/dev .venv-wide/done
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --wide --jobs 2 $(ARGS) --models network
+	OMP_NUM_THREADS=1 .venv-wide/bin/python -m experiments --wide --jobs 2 $(ARGS) --models boosted linear svm function
+
 DATASET ?= banknote
 compare: .venv/dev
 	$(BIN)/python -m experiments.compare $(DATASET) $(addprefix --explainer ,$(EXPLAINER)) $(ARGS)
@@ -107,4 +120,4 @@ package:
 	PYTHON=$(PYTHON) .ci/package
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest demo dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-wide .venv-oldest .venv-newest demo dist site .pytest_cache .ruff_cache .hypothesis

@@ -57,6 +57,7 @@ def run_benchmark(
     *,
     all: bool = False,
     wide: bool = False,
+    models: Sequence[str] = (),
     quick: bool = False,
     list: bool = False,
     out: Path | str | None = None,
@@ -70,6 +71,8 @@ def run_benchmark(
     names : experiments to run, see `list`; of the wide evaluation also beginnings ("banknote").
     all : run every experiment.
     wide : the wide evaluation instead of the paper's experiments; all of it unless some are named.
+    models : only the runs of these kinds of models ("network", "boosted", ...; "function" of the wide
+        evaluation); all of them if none is named. Environments that hold different libraries divide the work by it.
     quick : a smoke run on few rows, in a folder of its own.
     list : only list the experiments and how far they are.
     out : folder for results; pages are written beside it. By default `results/paper` or `results/wide`, with
@@ -86,12 +89,13 @@ def run_benchmark(
     sizes = suite.quick if quick else suite.full
     folder = Path(out) if out is not None else OUT / (suite.folder + ("-quick" if quick else ""))
     if list:
-        return list_experiments(suite.plan(names, sizes), folder, tell or print)
+        return list_experiments(of_models(suite.plan(names, sizes), models), folder, tell or print)
     all = all or (wide and not names)
     if not names and not all:
         raise InputError("no experiment named; name some (see --list), or ask for all with --all")
     say = tell or (lambda text: print(text, file=sys.stderr, flush=True))
-    failed = finish_runs(suite.plan(() if all else names, sizes), folder, jobs, forgive=all, say=say)
+    chosen = of_models(suite.plan(() if all else names, sizes), models)
+    failed = finish_runs(chosen, folder, jobs, forgive=all, say=say)
     everything = suite.plan((), sizes)
     done = [results.read_run(run.name, folder) for run in everything if results.finished(run, folder)]
     if done:
@@ -100,16 +104,26 @@ def run_benchmark(
     return failed
 
 
+def of_models(runs: Sequence[Run], models: Sequence[str]) -> list[Run]:
+    """Keep the runs of some kinds of models; all of them if none is named."""
+    known = dict.fromkeys(run.experiment.model for run in runs)
+    unknown = [name for name in models if name not in known]
+    if unknown:
+        raise InputError(f"no run has the model {unknown[0]!r}; these have {', '.join(known)}")
+    return [run for run in runs if not models or run.experiment.model in models]
+
+
 def finish_runs(
     runs: Sequence[Run], folder: Path, jobs: int, *, forgive: bool, say: Callable[[str], object]
 ) -> int:
     """Do the runs that are not finished; return how many could not be done."""
     todo = [run for run in runs if not results.finished(run, folder)]
     say(f"{len(runs) - len(todo)} of {len(runs)} runs are finished, {len(todo)} to do")
-    failed = 0
+    failed, began = 0, time.perf_counter()
     for done, (run, seconds, problem) in enumerate(outcomes(todo, folder, jobs), 1):
         if problem is None:
-            say(f"[{done}/{len(todo)}] {run.name}: {seconds:.1f} s")
+            left = (time.perf_counter() - began) / done * (len(todo) - done) / 60
+            say(f"[{done}/{len(todo)}] {run.name}: {seconds:.1f} s; about {left:.1f} minutes to go")
             continue
         missing = isinstance(problem, DatasetUnavailable)
         what = "skipped" if missing else f"failed with {type(problem).__name__}"

@@ -9,11 +9,12 @@ from experiments import run_benchmark
 from texplainer.errors import InputError
 
 ABOUT = """Run experiments of the paper and write a page of results beside its figures. With --wide: many
-data sets, five kinds of models, three seeds, and one page per question. Finished runs are kept."""
+data sets, four kinds of models, three seeds, and one page per question. Finished runs are kept."""
 EXAMPLES = """examples:
   python -m experiments --list
   python -m experiments 3hnn_4ft --quick
   python -m experiments --wide banknote --jobs 2
+  python -m experiments --wide --models network --jobs 2
 """
 
 
@@ -28,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("names", nargs="*", help="experiments, see --list")
     made.add_argument("--all", action="store_true", help="run every experiment")
     made.add_argument("--wide", action="store_true", help="the wide evaluation instead of the paper's")
+    made.add_argument(
+        "--models", nargs="+", default=(), metavar="MODEL", help="only runs of these kinds of models"
+    )
     made.add_argument("--quick", action="store_true", help="a smoke run on few rows")
     made.add_argument("--list", action="store_true", help="list the experiments and their state")
     made.add_argument("-o", "--out", type=Path, metavar="FOLDER", help="folder for results")

@@ -214,7 +214,6 @@ WIDE_LINES = {
         *("Integrated Gradients (mean)", "Gradient SHAP", "DeepLIFT (mean)", *_ESTIMATORS),
     ),
     "trees": (*_EVERYWHERE, "TreeSHAP", "TreeSHAP (path)", "pred_contribs", "Woodelf", "treeig"),
-    # without the estimators: they fit no tree, so they are ranked on networks only, and cost half of a run here
     "other": (*_EVERYWHERE, "SHAP"),
     "function": (*_EVERYWHERE, "SHAP", *_ESTIMATORS),
 }

@@ -62,13 +62,15 @@ def machine(results: Sequence[Result]) -> str:
     known = [r.record for r in results if "machine" in r.record]
     if not known:
         return ""
-    parts = sorted({f"Python {r['machine']['python']} on {r['machine']['processor']}" for r in known})
-    libraries = sorted({f"{name} {number}" for r in known for name, number in r["versions"].items()})
     loads = [r["machine"]["load"] for r in known]
-    return (
-        f"{'; '.join(parts)}; {', '.join(libraries)}. Load when a run began: {min(loads):.1f} to "
-        f"{max(loads):.1f}."
-    )
+    environments = dict.fromkeys(_environment(r) for r in known)
+    return f"{'; '.join(sorted(environments))}. Load when a run began: {min(loads):.1f} to {max(loads):.1f}."
+
+
+def _environment(record: Mapping[str, Any]) -> str:
+    """The kinds of models are not named: the caller knows which ran where."""
+    libraries = ", ".join(f"{name} {number}" for name, number in sorted(record["versions"].items()))
+    return f"Python {record['machine']['python']} on {record['machine']['processor']} with {libraries}"
 
 
 def this_machine() -> dict[str, Any]:

@@ -29,7 +29,7 @@ from texplainer.types import Array
 Outcome = tuple[dict[tuple[str, str], NDArray[np.float64]], dict[str, Any]]  # scores, notes
 BACKGROUND = 500  # rows in the wide evaluation
 MOST_LEVELS = 12  # of a category in the wide evaluation; one with more is left out
-SVM_ROWS = 300  # the machine's answers cost as many products as it was taught rows
+SVM_ROWS = 150  # the machine's answers cost as many products as it was taught rows
 TRUTH_RADIUS = 0.75
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from experiments.lines import QUESTIONS, Question
 from experiments.pages import figures
 from experiments.pages.document import PageBlock, TableCells, write_markdown
-from experiments.plan import CONTROL_LINES
+from experiments.plan import CONTROL_LINES, SVM_EXPLAINED
 from experiments.ranks import rank_table
 from experiments.results import Result, earlier_definitions, machine, measured_by
 from experiments.statistics import (
@@ -178,13 +178,15 @@ def introduction(results: Sequence[Result]) -> str:
     return (
         f"Made by `python -m experiments --wide{quick}` with {measured_by(results)}: {len(sets)} data sets "
         f"({', '.join(sets)}), {len(models)} kinds of models ({', '.join(models)}; the SVM is passed as a "
-        f"function), {sizes['seeds']} seeds of split, model and rows; {sizes['rows']} rows a run, "
+        f"function), {sizes['seeds']} seeds of split, model and rows; {sizes['rows']} rows a run (SVM: "
+        f"{min(SVM_EXPLAINED, sizes['rows'])}), "
         f"{sizes['neighbours']} neighbours each, at most {sizes['train_rows']} training rows and 500 of "
         f"background; SHAP averages over {sizes['references']} background rows, LIME draws "
         f"{sizes['samples']} samples. Seeds are averaged first, then the models of a data set; tests and "
         "intervals are over data sets. Missing cells are filled and categories one-hot encoded before the "
         "model, and explained as one feature each; a category of more than 12 levels is left out. The "
-        f"vector an explainer shows is the one every metric judges. {machine(results)}"
+        "vector an explainer shows is the one every metric judges. Networks run where torch is installed, other "
+        f"models may run on a newer Python with newer libraries: {machine(results)}"
     )
 
 

@@ -1,1 +1,1 @@
-"""The wide evaluation: many data sets, five kinds of models, three seeds, every explainer by its question."""
+"""The wide evaluation: many data sets, four kinds of models, three seeds, every explainer by its question."""

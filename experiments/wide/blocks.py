@@ -103,7 +103,8 @@ def cost_of(results: Sequence[Result], explainer: str) -> tuple[float, float, fl
     """Medians over runs: evaluations a row, milliseconds a row, and these over the model's own prediction."""
     evaluations, seconds, ratios = [], [], []
     for result in results:
-        record, rows = result.record, result.configuration["sizes"]["rows"]
+        record, sizes = result.record, result.configuration["sizes"]
+        rows = result.configuration.get("rows", sizes["rows"])
         names = [name for name in (explainer, *SAME_METHOD) if SAME_METHOD.get(name, name) == explainer]
         for name in names:
             if name in record.get("explaining_seconds", {}) and name not in record.get("skipped", {}):

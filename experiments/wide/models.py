@@ -1,6 +1,6 @@
-"""Five kinds of models for the wide evaluation, fitted fresh for each seed: they train in seconds.
+"""Four kinds of models for the wide evaluation, fitted fresh for each seed: they train in seconds.
 
-A network (the paper's 3H-NN), boosted trees, a forest, a linear model, and a support vector machine that is
+A network (the paper's 3H-NN), boosted trees, a linear model, and a support vector machine that is
 handed over as a bare function: a black box.
 """
 
@@ -44,13 +44,6 @@ def _boosted(classes: bool, seed: int, rounds: int | None) -> Any:
     return kind(n_estimators=rounds or 200, max_depth=4, learning_rate=0.1, random_state=seed, n_jobs=1)
 
 
-def _forest(classes: bool, seed: int, rounds: int | None) -> Any:
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    kind = RandomForestClassifier if classes else RandomForestRegressor
-    return kind(n_estimators=rounds or 100, max_depth=8, random_state=seed)
-
-
 def _linear(classes: bool, seed: int, rounds: int | None) -> Any:
     from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -69,12 +62,11 @@ def _machine(classes: bool, seed: int, rounds: int | None) -> Any:
 WIDE_MODELS: dict[str, Callable[[bool, int, int | None], Any]] = {
     "network": _network,
     "boosted": _boosted,
-    "forest": _forest,
     "linear": _linear,
     "svm": _machine,
 }
 #: which lines are shown
-FAMILY = {"network": "network", "boosted": "trees", "forest": "trees", "linear": "other", "svm": "other"}
+FAMILY = {"network": "network", "boosted": "trees", "linear": "other", "svm": "function"}
 
 
 def fit_wide(name: str, dataset: Dataset, seed: int, rounds: int | None) -> tuple[Any, dict[str, Any]]:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import experiments
 from experiments import ranks, results, statistics, tables
 from experiments.lines import AUTHORS, INDUCED, LINES, PRINTED, WIDE_LINES, question_of
 from experiments.pages import document, paper
@@ -370,12 +371,29 @@ def test_the_wide_plan_is_wide() -> None:
     runs = wide_plan((), WIDE_FULL)
     assert len(WIDE_DATASETS) >= 14 and len({run.name for run in runs}) == len(runs)
     assert {run.experiment.seed for run in runs} == {0, 1, 2}
-    assert len({run.experiment.model for run in runs}) == 6  # five kinds, and functions
+    assert len({run.experiment.model for run in runs}) == 5  # four kinds, and functions
     assert (
-        len(wide_plan(["banknote"], WIDE_FULL)) == 15 and len(wide_plan(["banknote_svm_1"], WIDE_FULL)) == 1
+        len(wide_plan(["banknote"], WIDE_FULL)) == 12 and len(wide_plan(["banknote_svm_1"], WIDE_FULL)) == 1
     )
     with pytest.raises(InputError, match="unknown experiment 'nothing'"):
         wide_plan(["nothing"], WIDE_FULL)
+
+
+def test_environments_divide_the_runs_by_the_kind_of_model() -> None:
+    runs = wide_plan((), WIDE_FULL)
+    parts = [
+        experiments.of_models(runs, models)
+        for models in (["network"], ["boosted", "linear", "svm", "function"])
+    ]
+    assert sorted(run.name for part in parts for run in part) == sorted(run.name for run in runs)
+    assert experiments.of_models(runs, ()) == runs
+    with pytest.raises(InputError, match="no run has the model 'tree'; these have network, boosted"):
+        experiments.of_models(runs, ["tree"])
+
+
+def test_the_machine_explains_fewer_rows() -> None:
+    rows = {run.experiment.model: run.configuration["rows"] for run in wide_plan(["wine"], WIDE_FULL)}
+    assert rows == {"network": 12, "boosted": 12, "linear": 12, "svm": 4}
 
 
 def test_every_line_says_which_question_it_answers() -> None:
@@ -388,15 +406,15 @@ def test_every_line_says_which_question_it_answers() -> None:
 
 def test_seeds_are_averaged_before_blocks_are_compared() -> None:
     made = []
-    for run, value in zip(wide_plan(["wine_forest"], WIDE_FULL), (1.0, 2.0, 6.0), strict=True):
+    for run, value in zip(wide_plan(["wine_boosted"], WIDE_FULL), (1.0, 2.0, 6.0), strict=True):
         scores = {
             (name, "local_rank/0.75"): np.full(3, value) for name in ("T-Explainer slope", "LIME continuous")
         }
         scores["TreeSHAP", "local_rank/0.75"] = np.full(3, 1.0)
         made.append(Result(run.name, scores, {"configuration": run.configuration, "skipped": {}}))
     found = blocks.question_tables(made, blocks.LOCALITY, "slope")
-    assert found == {("wine", "forest"): {"T-Explainer slope": 3.0, "LIME continuous": 3.0}}
-    assert blocks.question_tables(made, blocks.LOCALITY, "shapley") == {("wine", "forest"): {"SHAP": 1.0}}
+    assert found == {("wine", "boosted"): {"T-Explainer slope": 3.0, "LIME continuous": 3.0}}
+    assert blocks.question_tables(made, blocks.LOCALITY, "shapley") == {("wine", "boosted"): {"SHAP": 1.0}}
 
 
 # The page. -----------------------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations
 from math import factorial
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from texplainer import explainers
+from texplainer.errors import Unsupported
 
 
 def function(rows: np.ndarray) -> np.ndarray:
@@ -48,3 +51,10 @@ def test_all_coalitions_give_the_shapley_value(name: str, package: str, within: 
     np.testing.assert_allclose(found.values, expected, atol=within)
     assert np.all(found.diagnostics["evaluations"] > 0)
     np.testing.assert_array_equal(found.values, explain(rows[:4]).values)  # seeded
+
+
+def test_an_estimator_that_the_installed_shapiq_lacks_is_refused(monkeypatch) -> None:
+    for name in ("shapiq", "shapiq.approximator"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    with pytest.raises(Unsupported, match="has no estimator 'RegressionMSR'"):
+        explainers.shapiq(function, np.random.default_rng(0).normal(size=(30, 4)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.errors import Unsupported
 from texplainer.explainers.base import (
     Counter,
     OtherExplainer,
@@ -46,7 +47,9 @@ def shapiq(
     seed : each row starts from it; None draws anew.
     **choice : `output`, `scale`, `feature_names`, `categorical`, as for TExplainer.
     """
-    kind = getattr(needs("shapiq.approximator"), estimator)
+    kind = getattr(needs("shapiq.approximator"), estimator, None)
+    if kind is None:
+        raise Unsupported(f"the installed shapiq has no estimator {estimator!r}; update it: 1.8 has it.")
     task = task_of(model, background, **choice)
     counter = Counter(task.output_of)
     rows = evenly_spaced(task.background.rows, references)
