@@ -46,7 +46,9 @@ PUBLIC = {
 def __getattr__(name: str) -> Any:
     """Import the public names when they are first used: `texplainer --help` needs none of them."""
     if name not in PUBLIC:
-        raise AttributeError(f"module 'texplainer' has no attribute {name!r}")
+        from texplainer.support.messages import no_attribute
+
+        raise no_attribute("module 'texplainer'", name)
     module, _, attribute = PUBLIC[name].partition(":")
     loaded = import_module(module)
     return getattr(loaded, attribute) if attribute else loaded

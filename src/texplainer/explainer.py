@@ -35,7 +35,7 @@ from texplainer.models import predictor
 from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
 from texplainer.support import hashing
-from texplainer.support.messages import check_arguments, refuse_keywords
+from texplainer.support.messages import check_arguments, no_attribute, refuse_keywords
 from texplainer.support.progress import track
 from texplainer.tables import native
 from texplainer.types import Array
@@ -346,6 +346,12 @@ class TExplainer:
 
         limits = Limits(actionable, fixed, ranges, monotone, max_changes, margin, count)
         return recourse_of(self, row, target, limits)
+
+    if not TYPE_CHECKING:  # a type checker must still find misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Reached for what is not there: names the remedy for what shap and others call it."""
+            raise no_attribute("a TExplainer", name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the model, the background and the arguments; everything else is computed from them again."""

@@ -43,7 +43,7 @@ def test_samples_and_aggregates():
     assert len(some) == 7 and np.array_equal(some.values, explanation.sample(7).values)
     assert not np.array_equal(some.values, explanation.sample(7, seed=1).values)
     assert np.isin(some.values, explanation.values).all()
-    np.testing.assert_allclose(explanation.abs().mean(), np.abs(explanation.values).mean(axis=0))
+    np.testing.assert_allclose(explanation.abs.mean(), np.abs(explanation.values).mean(axis=0))
     np.testing.assert_allclose(explanation.sum(), explanation.values.sum(axis=0))
     assert made(outputs=("a", "b")).mean().shape == (6, 2)
     explanation.arrays["values"][0] = np.nan  # an undefined row is left out

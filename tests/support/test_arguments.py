@@ -42,7 +42,7 @@ def test_an_output_is_named_once():
 @pytest.mark.parametrize(
     ("key", "error", "words"),
     [("x0", KeyError, r"rows have numbers. For a feature write explanation\[:, 'x0'\]"),
-     (1.5, IndexError, "the index 1.5 is none; expected whole numbers")],
+     (1.5, IndexError, "1.5 is not an index; expected whole numbers")],
 )  # fmt: skip
 def test_a_wrong_index_of_an_explanation_says_what_is_expected(key, error, words):
     with pytest.raises(error, match=words):

@@ -26,6 +26,7 @@ from texplainer.explanation.fields import (
     take,
 )
 from texplainer.explanation.interactions import Interactions
+from texplainer.support.messages import no_attribute
 
 if TYPE_CHECKING:
     from texplainer.reasons.codes import Reasons
@@ -261,6 +262,12 @@ class Explanation:
         )
         return replace(self, others={**self.others, other.attribution: other})
 
+    if not TYPE_CHECKING:  # a type checker must still find misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            """Reached for what is not there: names the remedy for what shap and others call it."""
+            raise no_attribute("an Explanation", name)
+
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the explainer."""
         return {**self.__dict__, "live": None}
@@ -301,16 +308,19 @@ class Explanation:
         """Some rows drawn at random, in their order."""
         return views.sample(self, rows, seed)
 
+    @property
     def abs(self) -> Explanation:
         """The same with the sizes of the values."""
         return views.sizes(self)
 
-    def mean(self) -> np.ndarray:
-        """The mean value of every feature over the rows, as `values` without its rows."""
+    def mean(self, axis: int = 0) -> np.ndarray:
+        """The mean value of every feature over the rows (axis 0), as `values` without its rows."""
+        views.check_axis(axis)
         return views.over_rows(self, "mean")
 
-    def sum(self) -> np.ndarray:
-        """The sum of every feature's values over the rows, as `values` without its rows."""
+    def sum(self, axis: int = 0) -> np.ndarray:
+        """The sum of every feature's values over the rows (axis 0), as `values` without its rows."""
+        views.check_axis(axis)
         return views.over_rows(self, "sum")
 
     def to_frame(self) -> Any:

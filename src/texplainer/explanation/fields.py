@@ -248,7 +248,7 @@ def position(key: Any, names: Sequence[str], size: int) -> Any:
     if isinstance(key, str):
         if not names:
             raise KeyError(
-                f"{key!r} is no row: rows have numbers. For a feature write explanation[:, {key!r}]."
+                f"{key!r} is not a row: rows have numbers. For a feature write explanation[:, {key!r}]."
             )
         if key not in names:
             known = ", ".join(names[:12]) + (f", ... {len(names) - 12} more" if len(names) > 12 else "")
@@ -258,13 +258,17 @@ def position(key: Any, names: Sequence[str], size: int) -> Any:
         return key
     if isinstance(key, (int, np.integer)):
         if not -size <= key < size:
-            raise IndexError(f"index {key} is out of range for {size}")
+            raise IndexError(f"index {key} is out of range; expected {-size} to {size - 1}.")
         return int(key) % size
     if isinstance(key, (list, tuple)) and all(isinstance(k, str) for k in key):
         return np.array([position(k, names, size) for k in key], dtype=int)
     keys = np.asarray(key)
     if keys.size and keys.dtype.kind not in "iub":
-        raise IndexError(f"the index {key!r} is none; expected whole numbers, a slice, a mask or names")
+        raise IndexError(f"{key!r} is not an index; expected whole numbers, a slice, a mask or names.")
+    if keys.dtype.kind == "b" and keys.shape != (size,):
+        raise IndexError(f"the mask has the shape {keys.shape}; expected ({size},), one value each.")
+    if keys.dtype.kind in "iu" and keys.size and not (-size <= keys.min() and keys.max() < size):
+        raise IndexError(f"an index in {keys.tolist()} is out of range; expected {-size} to {size - 1}.")
     return keys.astype(int) if not keys.size else keys
 
 

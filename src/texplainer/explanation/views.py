@@ -273,3 +273,11 @@ def painted(explanation: Explanation) -> np.ndarray:
         table[own[own >= 0]] = values[i, own >= 0]
         out[i] = table[maps[i]]
     return out
+
+
+def check_axis(axis: Any) -> None:
+    """Refuse to average over anything but rows."""
+    if axis != 0:
+        raise InputError(
+            f"axis={axis!r} is not the rows'; expected 0. Use numpy on explanation.values for others."
+        )

@@ -27,6 +27,7 @@ from texplainer.types import Array
 
 SCALES = ("auto", "probability", "log-odds", "raw")
 BATCH_ROWS = 16384
+LONGEST_ERROR = 240  # characters of a model's own message that are shown
 ALONE = 1e-3  # of the predictions' size: what rounding in half precision explains
 MOST_CELLS = 4_000_000  # of the points made at a time: wide tables must not fill the memory
 
@@ -238,6 +239,12 @@ def _remedy(error: BaseException) -> str:
     return "If it may succeed at another try, pass retries= to TExplainer."
 
 
+def _first_words(error: BaseException) -> str:
+    """The message of an error; of a long one its first sentence."""
+    text = " ".join(str(error).split())
+    return (text if len(text) <= LONGEST_ERROR else text[:LONGEST_ERROR].split(". ")[0]).rstrip(".")
+
+
 def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
     """Call the user's model; any exception becomes a `ModelError`.
 
@@ -250,7 +257,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
         raise
     except (Exception, SystemExit) as error:
         raise ModelError(
-            f"the model failed on {rows} rows with {type(error).__name__}: {str(error).rstrip('.')}. "
+            f"the model failed on {rows} rows with {type(error).__name__}: {_first_words(error)}. "
             f"{_remedy(error)}"
         ) from error
     try:
@@ -263,6 +270,16 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
             f"{error}); "
             f"expected ({rows},) or ({rows}, outputs). Wrap it in a function that returns one number per row."
         ) from error
+    if raw.ndim == 0 and raw.dtype.kind == "O":
+        raise ModelError(
+            f"the model returned {describe(answer)}; expected an array of shape ({rows},) or ({rows}, outputs). "
+            "Wrap it in a function that returns one number per row."
+        )
+    if isinstance(answer, tuple) and len(answer) != rows:
+        raise ModelError(
+            f"the model returned a tuple of {len(answer)}; expected one array of {rows} predictions. Wrap it in "
+            "a function that returns the one to explain."
+        )
     if raw.ndim == 1:
         raw = raw[:, None]
     if raw.ndim != 2 or len(raw) != rows or not raw.shape[1]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from texplainer.support.messages import no_attribute
+
 if TYPE_CHECKING:  # the same names for editors and type checkers
     from texplainer.plots.evaluations.agreement import agreement as agreement
     from texplainer.plots.evaluations.stability_boxplot import stability_boxplot as stability_boxplot
@@ -57,7 +59,7 @@ __all__ = [*PLOTS]  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str) -> Any:
     """Import a plot, and with it matplotlib, when it is first asked for."""
     if name not in PLOTS:
-        raise AttributeError(f"module 'texplainer.plots' has no attribute {name!r}")
+        raise no_attribute("module 'texplainer.plots'", name)
     try:
         return getattr(import_module(PLOTS[name]), name)
     except ModuleNotFoundError as error:

@@ -273,3 +273,13 @@ def doubt(explanation: Explanation) -> str:
         return ""
     reason = explanation.arrays.get("reason")
     return f"{stability[0]}: {reason[0]}" if reason is not None and reason[0] else str(stability[0])
+
+
+def only_feature(explanation: Explanation, plot: str) -> int:
+    """The position of the feature of an explanation that was cut to one."""
+    if len(explanation.feature_names) != 1:
+        raise InputError(
+            f"plots.{plot} got {len(explanation.feature_names)} features and draws one; pass its name, or "
+            f"explanation[:, {explanation.feature_names[0]!r}]."
+        )
+    return 0

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from texplainer.errors import InputError
 from texplainer.explanation.from_shap import from_shap, is_shap
-from texplainer.support.messages import describe
+from texplainer.support.messages import describe, refuse_keywords
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
@@ -63,6 +63,8 @@ def checked(draw: Draw) -> Draw:
     """Check a plot's argument before drawing, and give it the keyword `show`, as shap's plots have."""
     name = draw.__name__
     fine, expected = SUBJECTS.get(name, (is_explanation, EXPLAINED))
+    own = signature(draw)
+    known = [*own.parameters, "show"]
 
     @wraps(draw)
     def plot(*given: Any, show: bool = False, **words: Any) -> Any:
@@ -73,6 +75,7 @@ def checked(draw: Draw) -> Draw:
         ]
         if len(subjects) and not fine(subjects[0]):
             raise InputError(f"plots.{name} got {describe(subjects[0])}; expected {expected}.")
+        refuse_keywords(f"plots.{name}", {key: words[key] for key in words if key not in known}, known)
         ax = draw(*given, **words)
         if show:
             import matplotlib.pyplot as plt
@@ -80,7 +83,6 @@ def checked(draw: Draw) -> Draw:
             plt.show()
         return ax
 
-    own = signature(draw)
     keyword = Parameter("show", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
     plot.__signature__ = own.replace(parameters=[*own.parameters.values(), keyword])  # type: ignore[attr-defined]
     return plot  # type: ignore[return-value]

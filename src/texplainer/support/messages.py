@@ -61,7 +61,51 @@ ELSEWHERE = {
     **dict.fromkeys(("columns", "names", "features"), "use `feature_names`"),
     **dict.fromkeys(("categorical_features", "cat_features", "categorical_names"), "use `categorical`"),
     "mode": "leave it out: the task follows from the model",
+    **dict.fromkeys(("training_labels", "target_names"), "leave it out: the model's classes are known"),
+    "class_names": "choose an output with `output`; names come from the model's classes",
+    **dict.fromkeys(("plot_type", "kind"), "use the plot of that name, such as tx.plots.bar"),
+    **dict.fromkeys(("order", "clustering", "clustering_cutoff", "cluster_threshold"), "leave it out"),
+    **dict.fromkeys(
+        ("color", "color_bar", "cmap", "alpha", "plot_size", "axis_color"), "change the returned Axes"
+    ),
+    **dict.fromkeys(("matplotlib", "out_names", "text_rotation"), "leave it out: plots are matplotlib's"),
+    "interaction_index": "leave it out: the second feature is chosen",
 }
+
+#: an attribute of shap, LIME or scikit-learn -> the remedy, for the explainer, its results and the package
+ATTRIBUTES = {
+    **dict.fromkeys(("explain_row", "explain_instance", "explain", "predict_parts"), "call explainer(X)"),
+    **dict.fromkeys(("fit", "fit_transform"), "call explainer(X): it is ready when it is built"),
+    **dict.fromkeys(("predict", "predict_proba"), "read explainer(X).predictions, or ask the model"),
+    "shap_interaction_values": "call explainer.interactions(X, attribution='shapley_path')",
+    "shap_values": "read `values` of explainer(X, attribution='shapley')",
+    "expected_value": "read `base_values`",
+    **dict.fromkeys(("feature_importances_", "feature_importances"), "call explanation.importance()"),
+    **dict.fromkeys(("as_list", "as_map", "local_exp"), "call explanation.to_frame()"),
+    **dict.fromkeys(("max", "min", "argsort"), "use numpy on explanation.values"),
+    **dict.fromkeys(("hstack", "hclust"), "use shap's own on explanation.to_shap()"),
+    **dict.fromkeys(
+        ("Explainer", "TreeExplainer", "KernelExplainer", "DeepExplainer", "GradientExplainer", "LinearExplainer",
+         "PermutationExplainer", "SamplingExplainer", "LimeTabularExplainer"),
+        "use tx.TExplainer(model, background)",
+    ),
+    **dict.fromkeys(("summary_plot", "summary", "violin"), "use tx.plots.beeswarm(explanation)"),
+    **dict.fromkeys(
+        ("bar_plot", "waterfall_plot", "force_plot", "decision_plot"),
+        "use tx.plots.waterfall, tx.plots.force, tx.plots.decision or tx.plots.bar",
+    ),
+    **dict.fromkeys(("dependence_plot", "partial_dependence"), "use tx.plots.dependence(explanation, feature)"),
+    "initjs": "leave it out: plots are matplotlib's",
+    **dict.fromkeys(("sample", "kmeans", "maskers"), "pass some hundred rows of the training data as background"),
+}  # fmt: skip
+
+
+def no_attribute(owner: str, name: str) -> AttributeError:
+    """The error for an attribute that is not there, with what to write instead where it is known."""
+    hint = ATTRIBUTES.get(name)
+    return AttributeError(
+        f"{owner} does not have the attribute {name!r}." + (f" Instead, {hint}." if hint else "")
+    )
 
 
 def refuse_keywords(function: str, unknown: Mapping[str, Any], known: Iterable[str]) -> None:

@@ -81,17 +81,18 @@ def floats_of(column: Any, name: str) -> Array:
     return out
 
 
-def check_times(column: Any, name: str, dtype: np.dtype, own_zone: Any, zone: Any) -> None:
-    """Refuse numbers in a column of times, and times without a zone in a column with one, or the reverse.
+def check_times(column: Any, name: str, dtype: np.dtype | None, own_zone: Any, zone: Any) -> None:
+    """Refuse numbers in a column of times or times among numbers, and a zone that only one of the tables has.
 
-    `dtype` and `own_zone` are those of the background.
+    `dtype` and `own_zone` are those of the background; None for a column of numbers.
     """
     kind = getattr(getattr(column, "dtype", None), "kind", "O")
     words = {"M": "times", "m": "durations"}
-    if kind in "mMfiub" and kind != dtype.kind:
+    expected = dtype.kind if dtype is not None else "f"
+    if kind in "mMfiub" and words.get(kind) != words.get(expected):
         raise InputError(
-            f"column {name!r} holds {words.get(kind, 'numbers')}; the background holds {words[dtype.kind]} "
-            "there. Convert the column."
+            f"column {name!r} holds {words.get(kind, 'numbers')}; the background holds "
+            f"{words.get(expected, 'numbers')} there. Convert the column."
         )
     if kind == "M" and (zone is None) != (own_zone is None):
         found = "no time zone" if zone is None else f"the time zone {zone}"

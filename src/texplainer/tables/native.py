@@ -396,7 +396,7 @@ def _names_of(table: Any) -> list[str] | None:
     if isinstance(table, Mapping):
         return [str(name) for name in table] if not is_sparse(table) else None
     kind = type(table).__module__.split(".")[0]
-    if kind not in ("pandas", "polars", "pyarrow"):
+    if kind not in ("pandas", "polars", "pyarrow") or isinstance(table, tuple):  # a row of itertuples
         return None
     columns = getattr(table, "column_names", None) or getattr(table, "columns", None)
     if columns is None or (kind == "pyarrow" and not hasattr(table, "column_names")):

@@ -137,8 +137,9 @@ class Schema:
         out = np.empty((rows, self.width))  # (rows, features)
         for j, place in enumerate(order):
             column = columns[place]
-            if j in self.times:
-                check_times(column, self.names[j], self.times[j], self.zones.get(j), found.zones.get(place))
+            if j not in self.levels:
+                own, zone = self.times.get(j), self.zones.get(j)
+                check_times(column, self.names[j], own, zone, found.zones.get(place))
             out[:, j] = self._codes(column, j) if j in self.levels else floats_of(column, self.names[j])
         return out
 
@@ -301,6 +302,8 @@ def learn(
     own_names, columns, kind = found.names, found.values, found.kind
     if not columns:
         raise InputError("the background has 0 columns; expected at least 1.")
+    if not len(columns[0]):
+        raise InputError("the background has 0 rows; expected some hundred rows of the training data.")
     if feature_names is not None and len(feature_names) != len(columns):
         raise InputError(
             f"feature_names has {len(feature_names)} names for a background of {len(columns)} columns; "

@@ -14,7 +14,7 @@ DOTS = 2000
 
 
 @checked
-def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = None) -> Axes:
+def scatter(explanation: Explanation, feature: str | int | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the dependence on one feature, with the model's slope at every point.
 
     The vertical axis is the value; for slopes it is the prediction, and the slope is the line through the
@@ -26,11 +26,13 @@ def scatter(explanation: Explanation, feature: str | int, *, ax: Axes | None = N
     explanation
         Of one output: `explanation[..., "benign"]`.
     feature
-        Its name or its position.
+        Its name or its position; None for the only one, as of `explanation[:, "age"]`.
     ax
         Where to draw; fresh axes by default.
     """
     selection.one_output(explanation)
+    if feature is None:
+        feature = selection.only_feature(explanation, "scatter")
     j = places.feature_position(explanation, feature)
     rows = selection.explained(explanation)
     ax = style.canvas(ax, width=5.6, height=3.8)
