@@ -15,7 +15,6 @@ CALLED_ELSEWHERE = {
     "_repr_html_": "notebooks",
     "with_interactions": "users, for the second-order surrogate",
     "to_excel": "users",
-    "expected_value": "users of shap",
     "engine_report": "users",
     "log_explanation": "users",
     "log_explainer": "users",
