@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +20,23 @@ from texplainer.attributions.attribution import Attribution, ExplainContext
 from texplainer.attributions.table import ATTRIBUTIONS, DEFAULT, attributions_of
 from texplainer.attributions.with_categories import with_categories
 from texplainer.background import summary as backgrounds
-from texplainer.categories import detect, level_effects
-from texplainer.categories.refit import RefitReport, Refitted, refit
+from texplainer.categories import detect
+from texplainer.categories import refit as refitting
+from texplainer.categories.detect import Categories, categories_of
+from texplainer.categories.refit import RefitReport, Refitted
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import Live, RowArrays, blanks, of_predicted_class
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients import engine as gradients
-from texplainer.gradients.choose import ENGINES
+from texplainer.gradients.choose import ENGINES, choose_engine
 from texplainer.gradients.smoothing import checked_smoothing
 from texplainer.interactions.compute import second_order
 from texplainer.models import predictor
 from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
 from texplainer.support import hashing
-from texplainer.support.messages import check_arguments, no_attribute, refuse_keywords
+from texplainer.support.messages import check_arguments, listed, no_attribute, refuse_keywords
 from texplainer.support.progress import track
 from texplainer.tables import native
 from texplainer.types import Array
@@ -156,7 +157,9 @@ class TExplainer:
         check_original(self.predictor, background, rows)
         self.refit: RefitReport | None = None
         if request is not None and schema.levels:
-            self.predictor, self.refit = refit(self.predictor, schema, request, output=output, scale=scale)
+            self.predictor, self.refit = refitting.refit(
+                self.predictor, schema, request, output=output, scale=scale
+            )
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
         bandwidth = checked_smoothing(gradients.BANDWIDTH if smoothing is None else smoothing)
         continuous = detect.declared_numeric(categorical, schema.names)
@@ -165,10 +168,6 @@ class TExplainer:
         )
         settings = gradients.Settings(
             step, bandwidth, limits, batch_rows, self.background.discrete, max_evals
-        )
-        refitted = self.refit is not None
-        self._build = partial(
-            level_effects.build, self.predictor, self.background, schema.names, engine, refitted=refitted
         )
         self._settings, self._parts = settings, {}
         self.engine, self.categories = self._parts_of(self.attribution)
@@ -284,7 +283,7 @@ class TExplainer:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    self._build.func(*self._build.args[:-1], name, settings=self._settings)
+                    self._build(name, self._settings)
                 reason = "possible, with engine=" + repr(name)
             except (InputError, ModelError) as error:
                 reason = (
@@ -368,7 +367,7 @@ class TExplainer:
             f"output {outputs} on the {self.predictor.scale} scale\n"
             f"  engine       {self._engine_line()}\n"
             f"  attribution  {self.attribution}\n"
-            f"{level_effects.category_words(self._why, self.refit)}"
+            f"{self._category_words()}"
             f"{self._discrete_words()}"
             f"  background   {len(self.background.rows)} rows, base value "
             f"{np.array2string(self.background.base, precision=4)}"
@@ -379,10 +378,22 @@ class TExplainer:
         words = self.engine.why.removeprefix("asked for; ")
         return f"{self.engine.name}: {words.split(';')[0]}"
 
+    def _category_words(self) -> str:
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self._why.items():
+            by_reason.setdefault(reason, []).append(name)
+        found = "; ".join(f"{listed(names)} ({reason})" for reason, names in by_reason.items())
+        if self.refit is not None:
+            found += (
+                f"; by {self.refit.method}\n               the refitted model disagrees by "
+                f"{self.refit.disagreement:.1%} on the training rows, score {self.refit.refitted:.3f} "
+                f"against {self.refit.original:.3f}"
+            )
+        return f"  categorical  {found}\n" if found else ""
+
     def _discrete_words(self) -> str:
         names = [self.schema.names[j] for j in self.background.discrete.columns]
-        more = f", ... {len(names) - 8} more" if len(names) > 8 else ""
-        return f"  discrete     {', '.join(names[:8])}{more}\n" if names else ""
+        return f"  discrete     {listed(names)}\n" if names else ""
 
     # -------------------------------------------------------------- the work
 
@@ -392,14 +403,22 @@ class TExplainer:
         per_row = max(1 if self.engine.exact else 2 * self.schema.width, self.categories.evaluations)
         return max(1, min(gradients.BATCH // 2, self.predictor.batch_rows // per_row))  # arrays stay in cache
 
-    def _parts_of(self, name: str) -> tuple[gradients.Engine, level_effects.Categories]:
+    def _parts_of(self, name: str) -> tuple[gradients.Engine, Categories]:
         """The engine and the categories that an attribution needs: for averaged slopes, or for those at a point."""
         around = ATTRIBUTIONS[name].neighbourhood or self.arguments["smoothing"] is not None
         if around not in self._parts:
             smooth = (parts for parts in self._parts.values() if parts[0].averages)  # alike for both
-            built = next(smooth, None) or self._build(settings=replace(self._settings, average=around))
+            built = next(smooth, None) or self._build(
+                self.arguments["engine"], replace(self._settings, average=around)
+            )
             self._parts[around] = built
         return self._parts[around]
+
+    def _build(self, engine: str, settings: gradients.Settings) -> tuple[gradients.Engine, Categories]:
+        parts = self.predictor, self.background, self.schema.names
+        if self.refit is not None:
+            return refitting.engine_and_categories(*parts, engine, settings)
+        return choose_engine(self.predictor, self.background.rows, engine, settings), categories_of(*parts)
 
     def _explained(self, rows: Array, name: str, progress: bool | None = False) -> Explanation:
         """Explain rows of codes and numbers, block by block."""
@@ -408,7 +427,9 @@ class TExplainer:
         todo = np.delete(np.arange(len(rows)), list(refused))
         blocks = [todo[i : i + self.block_rows] for i in range(0, len(todo), self.block_rows)]
         filled = RowArrays(len(rows))
-        for block in track(blocks, "explaining", progress, [len(b) for b in blocks]):
+        if len(blocks) > 1 or progress:
+            blocks = track(blocks, "explaining", progress, [len(b) for b in blocks])
+        for block in blocks:
             self._keep_going(rows, block, name, filled, refused)
         if not filled.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
             raise next(reason for reason in refused.values() if isinstance(reason, ModelError))

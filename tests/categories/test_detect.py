@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from texplainer import TExplainer
-from texplainer.categories.detect import learn_with_categories
+from texplainer.categories.detect import learn_with_categories, onehot_groups
 from texplainer.errors import BackgroundWarning, InputError
 from texplainer.metrics.evidence.features import describe_features
 from texplainer.metrics.evidence.perturbations import neighbourhood
@@ -90,7 +90,7 @@ def test_dropped_levels_are_found_but_not_by_chance():
 def test_detection_is_off_when_asked_and_for_a_handful_of_rows():
     frame = one_hot_table()
     assert learn_with_categories(frame.astype(float), None, (), None)[0].width == frame.shape[1]
-    assert not onehot.detect(frame.columns, frame.to_numpy(dtype=float)[:10], True)
+    assert not onehot_groups(frame.columns, frame.to_numpy(dtype=float)[:10], True)
     explainer = TExplainer(lambda t: np.asarray(t, float).sum(axis=1), frame)
     assert "Saving accounts, Purpose (one-hot columns found in the background)" in repr(explainer)
 

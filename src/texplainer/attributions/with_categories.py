@@ -10,7 +10,7 @@ import numpy as np
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.replaced import noise_floor
 from texplainer.attributions.stability import moved, relative
-from texplainer.categories.level_effects import Categories
+from texplainer.categories.detect import Categories
 from texplainer.categories.swaps import Swap
 from texplainer.types import Array
 

@@ -1,26 +1,39 @@
-"""Detect categorical features: by dtype, by the model's encoders, by one-hot structure, or as declared."""
+"""The categorical features: by dtype, by the model's encoders, by one-hot structure, or as declared.
+
+Text, category dtypes, columns that the model encodes, and groups of one-hot columns are each held as one
+column of codes (`tables`). Their attributions follow from the effect of each category (`Categories`): of
+replacing the row's category by it (`swaps`, the default, without retraining), or from the derivatives of a
+refitted model (`refit`: the paper's continuity induction, and target encoding).
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from texplainer.background.summary import robust_sd
-from texplainer.categories.swaps import Feature
+from texplainer.background.summary import Background, robust_sd
+from texplainer.categories.swaps import Feature, Swap, swap_effects, swap_of
 from texplainer.errors import BackgroundWarning, InputError
+from texplainer.explanation.fields import CATEGORY, CategoryEffects
 from texplainer.models.libraries import absent_value, encoded_columns
 from texplainer.models.libraries import feature_names as feature_names_of
+from texplainer.models.predictor import Predictor
 from texplainer.support.messages import suggest
 from texplainer.tables import native
 from texplainer.tables import schema as frames
-from texplainer.tables.onehot import detect, unnamed_groups
+from texplainer.tables.onehot import SEPARATORS
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
+#: fewer rows than these make a one-hot structure by chance
+DETECTION_ROWS = 20
+#: expected coincidences of independent columns; that there are none has then a chance of exp(-10)
+CHANCE = 10.0
 Groups = dict[str, tuple[int, ...]]
 
 
@@ -56,7 +69,7 @@ def learn_with_categories(
     reasons = encoded | declared | dict.fromkeys(groups, "declared")
     if categorical is None:
         named = schema.named or feature_names is not None
-        groups = detect(schema.names, rows, named)
+        groups = onehot_groups(schema.names, rows, named)
         if not named:
             _mention(unnamed_groups(rows), schema.names)
         reasons |= dict.fromkeys(groups, "one-hot columns found in the background")
@@ -166,6 +179,143 @@ def declared_numeric(categorical: Any, names: Sequence[str]) -> list[int]:
         str(n) for n, request in categorical.items() if isinstance(request, str) and request == "numeric"
     }
     return [j for j, name in enumerate(names) if name in declared]
+
+
+# ---------------------------------------------------------------- one-hot columns
+
+
+def onehot_groups(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[int, ...]]:
+    """Find one-hot groups: 0/1 columns with a common prefix ("Purpose_car"), at most one of them 1 in a row.
+
+    The result must not depend on the sample: a column whose category is too rare to occur in it still belongs
+    to its group by name. Columns without names could only be grouped by position, which one rare category
+    would break. They are left as they are (`unnamed_groups` finds candidates).
+    """
+    if len(rows) < DETECTION_ROWS or not named:
+        return {}
+    return _by_prefix(names, rows, _binary(rows))
+
+
+def unnamed_groups(rows: Array) -> dict[str, tuple[int, ...]]:
+    """Find adjacent 0/1 columns of which exactly one is 1 in every row."""
+    if len(rows) < DETECTION_ROWS:
+        return {}
+    varying = [j for j in _binary(rows) if rows[:, j].any() and not rows[:, j].all()]
+    return _by_position(rows, varying)
+
+
+def _binary(rows: Array) -> list[int]:
+    """Return the columns whose values are all 0 or 1."""
+    return [j for j in range(rows.shape[1]) if np.isin(rows[:, j], (0.0, 1.0)).all()]
+
+
+def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    taken: set[int] = set()
+    prefixes = {p for j in binary for p in _prefixes(names[j])}
+    for prefix in sorted(prefixes, key=lambda p: (len(p), p)):  # the shortest prefix makes the largest group
+        columns = tuple(j for j in binary if j not in taken and prefix in _prefixes(names[j]))
+        if _one_hot(rows, columns):
+            shared = set.intersection(*(set(_prefixes(names[j])) for j in columns))
+            name = _bare(max(shared, key=len))
+            if name not in found and name not in names:
+                found[name] = columns
+                taken.update(columns)
+    return found
+
+
+def _by_position(rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    start = 0
+    while start < len(binary):
+        first, total, stop = binary[start], np.zeros(len(rows)), start
+        while stop < len(binary) and binary[stop] == first + stop - start and total.max() <= 1:
+            total = total + rows[:, binary[stop]]
+            stop += 1
+            if np.all(total == 1):
+                found[f"x{first}..x{binary[stop - 1]}"] = tuple(binary[start:stop])
+                start = stop - 1
+                break
+        start += 1
+    return found
+
+
+def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
+    """Return whether exactly one column is 1 in every row, or at most one, beyond chance."""
+    cells = rows[:, list(columns)]
+    on = cells.sum(axis=1)
+    if len(columns) < 2 or on.max() > 1:
+        return False
+    share = cells.mean(axis=0)
+    if np.count_nonzero(share) < 2:  # one level alone, or none, has nothing to exclude
+        return False
+    together = len(rows) * (share.sum() ** 2 - (share**2).sum()) / 2  # expected of independent columns
+    return bool(np.all(on == 1) or together >= CHANCE)
+
+
+def _prefixes(name: str) -> list[str]:
+    """Return every prefix of a name that ends in a separator, including the separator."""
+    ends = {at + len(s) for s in SEPARATORS for at in range(1, len(name)) if name.startswith(s, at)}
+    return [name[:end] for end in sorted(ends) if end < len(name)]
+
+
+def _bare(prefix: str) -> str:
+    return prefix.rstrip("".join(SEPARATORS)) or prefix
+
+
+# ---------------------------------------------------------------- the features
+
+
+#: rows, f(rows) -> for every feature (rows, levels, outputs): f with the level - f
+Effects = Callable[[Array, Array], list[Array]]
+
+
+@dataclass(frozen=True)
+class Categories:
+    """The categorical features of an explainer, and how the effects of their categories are computed."""
+
+    features: tuple[Feature, ...]
+    effects: Effects
+    evaluations: int  # a row, at most
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the effects in a block's arrays."""
+        return tuple(CATEGORY + f.name for f in self.features)
+
+    def swaps(self, rows: Array, f0: Array) -> list[Swap]:
+        """Return the effects of replacing each feature's category, for some rows."""
+        if not self.features:
+            return []
+        deltas = self.effects(rows, f0)
+        return [swap_of(*parts, rows) for parts in zip(self.features, deltas, strict=True)]
+
+    def fill(self, values: Array, found: Sequence[Swap], formula: Callable[[Swap], Array]) -> Array:
+        """Return `values` with the columns of categorical features filled in."""
+        values = values.copy()  # it may be the gradient itself
+        for feature, swap in zip(self.features, found, strict=True):
+            values[:, feature.column] = formula(swap)
+        return values
+
+    def results(self, effects: Mapping[str, np.ndarray]) -> dict[str, CategoryEffects]:
+        """Combine the effects of all categories with their names and frequencies."""
+        return {
+            f.name: CategoryEffects(f.levels, effects[CATEGORY + f.name], f.frequencies)
+            for f in self.features
+            if CATEGORY + f.name in effects
+        }
+
+
+def categories_of(predictor: Predictor, background: Background, names: Sequence[str]) -> Categories:
+    """The categorical features; their effects are differences of predictions.
+
+    `names` are the user's names; the model may have been fitted with others.
+    """
+    features = features_of(predictor.schema, background.rows, names)
+    floor = 8 * predictor.unit * background.output_sd
+    return Categories(
+        features, partial(swap_effects, predictor, features, floor), sum(len(f.codes) for f in features)
+    )
 
 
 def features_of(schema: Schema, background: Array, names: Sequence[str]) -> tuple[Feature, ...]:

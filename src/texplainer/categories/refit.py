@@ -16,13 +16,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from texplainer.background.summary import Background, data_bounds
+from texplainer.categories.detect import Categories, features_of
 from texplainer.categories.swaps import Feature
 from texplainer.errors import InputError
-from texplainer.gradients.engine import Engine
+from texplainer.gradients.choose import choose, folded_engine
+from texplainer.gradients.engine import Engine, Settings
 from texplainer.models import predictor as prediction
 from texplainer.models.libraries import library_of
 from texplainer.models.predictor import Predictor
@@ -140,6 +144,22 @@ def refit(
             stacklevel=4,
         )
     return clone, report
+
+
+def engine_and_categories(
+    predictor: Predictor, background: Background, names: Sequence[str], engine: str, settings: Settings
+) -> tuple[Engine, Categories]:
+    """The engine of a refitted model, and its categories, whose effects are those of its derivatives."""
+    schema, rows = predictor.schema, background.rows
+    assert schema.inner is not None and schema.layout is not None
+    bounds = None if settings.bounds is None else data_bounds(schema.wide(rows))
+    discrete = settings.discrete.renumbered(schema.layout.places)
+    settings = replace(settings, bounds=bounds, discrete=discrete)
+    wide = replace(predictor, schema=schema.inner)
+    whole = choose(wide, schema.wide(rows), engine, settings)
+    features = features_of(schema, rows, names)
+    effects = partial(linear_effects, whole, schema.layout, features)
+    return folded_engine(whole, schema), Categories(features, effects, 2 * schema.inner.width)
 
 
 def linear_effects(

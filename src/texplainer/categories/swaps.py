@@ -2,8 +2,7 @@
 
 A categorical feature does not have a derivative. Its finite counterpart are the swap effects Delta_c = f(x
 with category c) - f(x), one for every category c in the background. Together with the category frequencies
-pi_c (in the whole background, or among the background rows nearest to x in the other features) they give one
-value per feature, in the unit of f:
+pi_c in the background they give one value per feature, in the unit of f:
 
     slope, gradient      f(x) - sum_c pi_c f(x^c): this category against the average one
     variation            the root mean square of Delta
@@ -133,12 +132,8 @@ def swap_effects(
     return np.split(delta, np.cumsum([len(f.codes) for f in features])[:-1], axis=1)
 
 
-def swap_of(feature: Feature, delta: Array, weights: Array, rows: Array) -> Swap:
-    """Collect the swap effects of one feature, with its weights and ordered slope."""
+def swap_of(feature: Feature, delta: Array, rows: Array) -> Swap:
+    """Collect the swap effects of one feature, with its ordered slope; weights are frequencies in the background."""
+    weights = np.broadcast_to(feature.frequencies, (len(rows), len(feature.codes)))
     positions, own = feature.places(feature.codes), feature.places(rows[:, feature.column])
     return Swap(delta, weights, feature.own_level(rows), level_slopes(delta, positions, own), feature.sd)
-
-
-def marginal(features: Sequence[Feature], rows: Array) -> list[Array]:
-    """Weight categories by their frequencies in the whole background."""
-    return [np.broadcast_to(f.frequencies, (len(rows), len(f.codes))) for f in features]

@@ -12,7 +12,7 @@ from texplainer.attributions.replaced import noise_floor
 from texplainer.attributions.shapley import exact_shapley
 from texplainer.attributions.table import DEFAULT
 from texplainer.background.summary import Background
-from texplainer.categories.level_effects import Categories
+from texplainer.categories.detect import Categories
 from texplainer.errors import InputError, Unsupported
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients.engine import Engine

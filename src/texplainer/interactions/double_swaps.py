@@ -18,7 +18,7 @@ import numpy as np
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.attributions.differences import slopes_and_differences
 from texplainer.attributions.replaced import noise_floor, predict_points
-from texplainer.categories.level_effects import Categories
+from texplainer.categories.detect import Categories
 from texplainer.categories.swaps import Feature
 from texplainer.interactions.second_order import SecondOrder
 from texplainer.types import Array
@@ -29,7 +29,7 @@ def with_double_swaps(found: SecondOrder, context: ExplainContext, categories: C
     if not categories.features:
         return found
     values, error, cost = found.values.copy(), found.error.copy(), found.evaluations
-    weights = categories.weigh(context.rows)
+    weights = [np.broadcast_to(f.frequencies, (len(context.rows), len(f.codes))) for f in categories.features]
     for feature, weight in zip(categories.features, weights, strict=True):
         value, bound = _against_numbers(context, feature, weight)
         for array, part in ((values, value), (error, bound)):

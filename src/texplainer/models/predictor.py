@@ -19,7 +19,6 @@ import numpy as np
 
 from texplainer.errors import InputError, ModelError, ModelWarning
 from texplainer.models.libraries import outlet_of, unwrapped
-from texplainer.models.scales import numbered
 from texplainer.support.messages import describe
 from texplainer.tables import native
 from texplainer.tables.schema import Schema
@@ -164,6 +163,11 @@ def adapt(
     if isinstance(output, str) and output == "predicted":
         return replace(predictor, outputs=tuple(range(len(names))), predicted=True)
     return replace(predictor, outputs=_choose(output, names, adapter.labels, task))
+
+
+def numbered(count: int) -> tuple[str, ...]:
+    """Return default output names."""
+    return ("output",) if count == 1 else tuple(f"output {i}" for i in range(count))
 
 
 def _retried(call: Callable[[Any], Any], retries: int, table: Any) -> Any:

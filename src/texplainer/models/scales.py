@@ -21,11 +21,6 @@ from texplainer.tables.schema import Schema
 FLOOR = float(np.finfo(np.float64).eps)
 
 
-def numbered(count: int) -> tuple[str, ...]:
-    """Return default output names."""
-    return ("output",) if count == 1 else tuple(f"output {i}" for i in range(count))
-
-
 def two_sided(margin: np.ndarray) -> np.ndarray:
     """Convert binary log-odds z to the two outputs [-z, z]; leave others unchanged."""
     if margin.ndim == 2 and margin.shape[1] == 1:

@@ -33,6 +33,12 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", " ").replace("-", " ").strip()
 
 
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The first few names, and how many more there are."""
+    more = f", ... {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def some(names: Sequence[Any], most: int = 8) -> str:
     """Show the first few names of a list."""
     shown = ", ".join(repr(n) if isinstance(n, str) else str(n) for n in names[:most])

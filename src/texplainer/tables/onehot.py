@@ -18,10 +18,6 @@ from texplainer.errors import InputError
 from texplainer.types import Array
 
 SEPARATORS = ("__", "_", "=", ":", ".", "-", " ")
-#: fewer rows than these make a one-hot structure by chance
-DETECTION_ROWS = 20
-#: expected coincidences of independent columns; that there are none has then a chance of exp(-10)
-CHANCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -141,85 +137,6 @@ def level_names(group: str, columns: Sequence[str], patterns: Array) -> tuple[st
         else:
             names.append(str(tuple(pattern.tolist())))
     return tuple(names)
-
-
-def detect(names: Sequence[str], rows: Array, named: bool) -> dict[str, tuple[int, ...]]:
-    """Find one-hot groups: 0/1 columns with a common prefix ("Purpose_car"), at most one of them 1 in a row.
-
-    The result must not depend on the sample: a column whose category is too rare to occur in it still belongs
-    to its group by name. Columns without names could only be grouped by position, which one rare category
-    would break. They are left as they are (`unnamed_groups` finds candidates).
-    """
-    if len(rows) < DETECTION_ROWS or not named:
-        return {}
-    return _by_prefix(names, rows, _binary(rows))
-
-
-def unnamed_groups(rows: Array) -> dict[str, tuple[int, ...]]:
-    """Find adjacent 0/1 columns of which exactly one is 1 in every row."""
-    if len(rows) < DETECTION_ROWS:
-        return {}
-    varying = [j for j in _binary(rows) if rows[:, j].any() and not rows[:, j].all()]
-    return _by_position(rows, varying)
-
-
-def _binary(rows: Array) -> list[int]:
-    """Return the columns whose values are all 0 or 1."""
-    return [j for j in range(rows.shape[1]) if np.isin(rows[:, j], (0.0, 1.0)).all()]
-
-
-def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    taken: set[int] = set()
-    prefixes = {p for j in binary for p in _prefixes(names[j])}
-    for prefix in sorted(prefixes, key=lambda p: (len(p), p)):  # the shortest prefix makes the largest group
-        columns = tuple(j for j in binary if j not in taken and prefix in _prefixes(names[j]))
-        if _one_hot(rows, columns):
-            shared = set.intersection(*(set(_prefixes(names[j])) for j in columns))
-            name = _bare(max(shared, key=len))
-            if name not in found and name not in names:
-                found[name] = columns
-                taken.update(columns)
-    return found
-
-
-def _by_position(rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    start = 0
-    while start < len(binary):
-        first, total, stop = binary[start], np.zeros(len(rows)), start
-        while stop < len(binary) and binary[stop] == first + stop - start and total.max() <= 1:
-            total = total + rows[:, binary[stop]]
-            stop += 1
-            if np.all(total == 1):
-                found[f"x{first}..x{binary[stop - 1]}"] = tuple(binary[start:stop])
-                start = stop - 1
-                break
-        start += 1
-    return found
-
-
-def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
-    """Return whether exactly one column is 1 in every row, or at most one, beyond chance."""
-    cells = rows[:, list(columns)]
-    on = cells.sum(axis=1)
-    if len(columns) < 2 or on.max() > 1:
-        return False
-    share = cells.mean(axis=0)
-    if np.count_nonzero(share) < 2:  # one level alone, or none, has nothing to exclude
-        return False
-    together = len(rows) * (share.sum() ** 2 - (share**2).sum()) / 2  # expected of independent columns
-    return bool(np.all(on == 1) or together >= CHANCE)
-
-
-def _prefixes(name: str) -> list[str]:
-    """Return every prefix of a name that ends in a separator, including the separator."""
-    ends = {at + len(s) for s in SEPARATORS for at in range(1, len(name)) if name.startswith(s, at)}
-    return [name[:end] for end in sorted(ends) if end < len(name)]
-
-
-def _bare(prefix: str) -> str:
-    return prefix.rstrip("".join(SEPARATORS)) or prefix
 
 
 def _without_prefix(name: str, group: str) -> str:

@@ -8,6 +8,7 @@ is. No library is imported before a model of it is passed. A `Library` describes
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.errors import InputError
+from texplainer.errors import InputError, ModelWarning
 from texplainer.tables.schema import Schema
 
 
@@ -200,7 +201,6 @@ LIBRARIES = {
     "onnxruntime": "onnx",
     "skorch": "skorch",
 }
-FUNCTION = "function"  # models of any other origin
 #: a model's method -> the scale it answers on
 METHODS = {"predict_proba": "probability", "decision_function": "raw"}
 
@@ -212,13 +212,13 @@ def library_named(module: str) -> Library:
 
 def every() -> dict[str, Library]:
     """Return all libraries, by the `kind` of their predictors."""
-    modules = dict.fromkeys((*LIBRARIES.values(), FUNCTION))
-    return {library.name: library for library in map(library_named, modules)}
+    named = map(library_named, dict.fromkeys(LIBRARIES.values()))
+    return {library.name: library for library in (*named, FUNCTIONS)}
 
 
 def library_called(kind: str) -> Library:
     """Return the library of a predictor's `kind`."""
-    return every().get(kind) or library_named(FUNCTION)
+    return every().get(kind) or FUNCTIONS
 
 
 def file_readers() -> dict[str, tuple[Library, ModelFile]]:
@@ -232,7 +232,7 @@ def library_of(model: Any) -> Library:
         module = LIBRARIES.get(base.__module__.split(".")[0])
         if module is not None:
             return library_named(module)
-    return library_named(FUNCTION)
+    return FUNCTIONS
 
 
 def unwrapped(model: Any) -> tuple[Any, str | None]:
@@ -308,3 +308,67 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
         return None
     names = tuple(str(name) for name in found)
     return None if all(re.fullmatch(r"(Column_|f)?\d+", name) for name in names) else names
+
+
+# ---------------------------------------------------------------- models of other origin
+
+
+def _any_model(model: Any, schema: Schema) -> ModelAdapter:
+    if isinstance(model, type):
+        raise InputError(
+            f"the class {model.__name__} was passed; expected a fitted model. Create and fit an instance "
+            "first, "
+            f"{model.__name__}(...).fit(X, y)."
+        )
+    if callable(model):
+        _doubt_labels(model)
+        return ModelAdapter("callable", "regression", {"raw": model}, "raw")
+    if hasattr(model, "predict_proba") or hasattr(model, "predict"):
+        return library_named("sklearn").adapter(model, schema)
+    raise no_model(model)
+
+
+def detects_outliers(model: Any) -> bool:
+    """Return whether an estimator's decision function is an outlier score, not a class score."""
+    return hasattr(model, "decision_function") and not hasattr(model, "classes_")
+
+
+def _doubt_labels(model: Any) -> None:
+    """Warn if the function returns labels: near most rows the label is constant, so the values are 0."""
+    owner = getattr(model, "__self__", None)
+    if getattr(model, "__name__", "") == "predict" and hasattr(owner, "classes_"):
+        name = type(owner).__name__
+        warnings.warn(
+            f"{name}.predict returns labels, which are piecewise constant: rows far from a decision "
+            f"boundary get zeros. Pass the {name} itself, or its predict_proba.",
+            ModelWarning,
+            stacklevel=5,
+        )
+
+
+def _model_of_method(model: Any) -> Any:
+    """Return the model of a bound method."""
+    if isinstance(model, partial) and not model.args and not model.keywords:
+        return model.func
+    owner = getattr(model, "__self__", None)
+    if owner is None or not hasattr(owner, "predict"):
+        return model
+    name = getattr(model, "__name__", "")
+    if name == "predict_proba" and detects_outliers(owner):
+        return model  # itself it is explained by its score
+    regressor = not hasattr(owner, "classes_") and not hasattr(owner, "predict_proba")
+    return (
+        owner
+        if name in ("predict_proba", "decision_function") or (name == "predict" and regressor)
+        else model
+    )
+
+
+FUNCTIONS = Library(
+    "callable",
+    _any_model,
+    feature_names=lambda model: getattr(model, "feature_names_in_", None),
+    unwrapped=_model_of_method,
+    content=None,
+    remedy="Define the function with `def` at the top level of a module the workers can import",
+)

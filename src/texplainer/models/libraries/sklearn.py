@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.models.libraries import Library, ModelAdapter, at, no_model, split, transformed
+from texplainer.models.libraries import (
+    Library,
+    ModelAdapter,
+    at,
+    detects_outliers,
+    no_model,
+    split,
+    transformed,
+)
 from texplainer.models.perceptron import Layers
 from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
 from texplainer.tables.schema import Schema
@@ -49,11 +57,6 @@ def _by_methods(model: Any) -> ModelAdapter:
             "sklearn", "clusters", {"raw": partial(_indicators, model, clusters)}, "raw", names
         )
     return ModelAdapter("sklearn", "regression", {"raw": model.predict}, "raw")
-
-
-def detects_outliers(model: Any) -> bool:
-    """Return whether an estimator's decision function is an outlier score, not a class score."""
-    return hasattr(model, "decision_function") and not hasattr(model, "classes_")
 
 
 def _is_a(model: Any, mixin: str) -> bool:
