@@ -19,8 +19,9 @@ from plot_subjects import categorical, gated, interacting, loaded, made, searche
 
 from texplainer import plots
 from texplainer.errors import InputError
-from texplainer.plots import interaction, style
+from texplainer.plots import style
 from texplainer.plots.explanations.beeswarm import pile, ranks, thin
+from texplainer.plots.explanations.dependence import strongest
 
 LOCAL = (plots.waterfall, plots.force)
 GLOBAL = (plots.bar, plots.beeswarm, plots.heatmap, plots.decision)
@@ -266,8 +267,8 @@ def test_the_interaction_found_may_be_a_category_and_none_is_found_by_chance():
     random = np.random.default_rng(1)
     x, sex, noise = random.normal(size=300), random.choice(["f", "m"], 300), random.normal(size=300)
     others = {1: noise, 2: sex.astype(object)}
-    assert interaction.strongest(x * (sex == "f"), x, others) == 2
-    assert interaction.strongest(np.zeros(300), x, others) is None
+    assert strongest(x * (sex == "f"), x, others) == 2
+    assert strongest(np.zeros(300), x, others) is None
 
 
 def test_plots_take_the_keywords_of_shap(monkeypatch):

@@ -21,8 +21,8 @@ from plot_subjects import categorical, loaded, made
 import texplainer as tx
 from texplainer import plots, report
 from texplainer.explanation.text import number
-from texplainer.report import explanations, notebook
-from texplainer.report.swarm import beeswarm
+from texplainer.report import notebook, payloads
+from texplainer.report.notebook import beeswarm
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -161,9 +161,9 @@ def test_fingerprints_of_model_and_data_are_shown():
     explanation = made()
     other = made(seed=1)
     known = replace(explanation, settings={"fingerprints": {"model": {"sha256": "ab" * 32}}})
-    facts = dict(explanations.facts(known))
+    facts = dict(payloads.facts(known))
     assert facts["fingerprint of the model"] == "ab" * 8
-    assert facts["fingerprint of the data"] != dict(explanations.facts(other))["fingerprint of the data"]
+    assert facts["fingerprint of the data"] != dict(payloads.facts(other))["fingerprint of the data"]
 
 
 def test_notebooks_show_a_table_without_scripts():
@@ -253,9 +253,7 @@ def test_images_are_shown_as_pictures(pictures, tmp_path):
 
 
 def test_many_images_are_thinned(pictures, monkeypatch):
-    from texplainer.report import images
-
-    monkeypatch.setattr(images, "MOST", 2)
-    part = images.payload(replace(pictures, live=None))
+    monkeypatch.setattr(payloads, "MOST_IMAGES", 2)
+    part = payloads.images_payload(replace(pictures, live=None))
     assert part["kept"] == [0, 2] and len(part["images"]) == 2
     assert "attribution='shapley'" in part["missing"] and len(part["images"][0]) == 1

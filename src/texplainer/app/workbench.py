@@ -24,7 +24,7 @@ from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.text import cell_text
 from texplainer.reasons.columns import typical_values
 from texplainer.reasons.curve import ice_curve
-from texplainer.report import explanations
+from texplainer.report import payloads
 from texplainer.types import Array, Explain
 
 OVERVIEW_ROWS = 500
@@ -110,7 +110,7 @@ class Workbench:
         column = np.sort(curve.column)
         kept = np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))
         lists = {"x": curve.x, "y": curve.y, "column": column[kept]}
-        return {name: explanations.finite(array) for name, array in lists.items()} | {
+        return {name: payloads.finite(array) for name, array in lists.items()} | {
             "feature": curve.feature,
             "at": _known(curve.at),
             "prediction": _known(curve.prediction),
@@ -184,9 +184,9 @@ class Workbench:
         size = max(float(np.linalg.norm(own)), 1e-300)
         moved = np.linalg.norm((others - own).reshape(len(others), -1), axis=1) / size
         return {
-            "values": explanations.finite(own),
-            "low": explanations.finite(others.min(axis=0)),
-            "high": explanations.finite(others.max(axis=0)),
+            "values": payloads.finite(own),
+            "low": payloads.finite(others.min(axis=0)),
+            "high": payloads.finite(others.max(axis=0)),
             "changes": len(others),
             "share": share,
             "median": float(np.median(moved)) if np.isfinite(moved).all() else None,
@@ -204,7 +204,7 @@ class Workbench:
         kept = np.unique(np.linspace(0, len(self.rows) - 1, min(len(self.rows), OVERVIEW_ROWS)).astype(int))
         found = self._ask(MAIN, self.rows[kept])
         with self._locks[MAIN]:
-            payload = explanations.payload(found)
+            payload = payloads.explanation_payload(found)
         if len(kept) < len(self.rows):
             payload |= {"kept": kept.tolist(), "rows": len(self.rows)}
         labels = None if self.labels is None else [str(self.labels[i]) for i in kept]
@@ -223,7 +223,7 @@ class Workbench:
         """The explainer's own attribution of some rows, and the one that is shown beside it."""
         found = self._ask(MAIN, rows)
         with self._locks[MAIN], _threads(len(rows)):
-            return explanations.with_sibling(found)
+            return payloads.with_sibling(found)
 
     def _anchor(self, index: int) -> list[Explanation]:
         """The attributions of one of the rows, kept while it is being moved."""
@@ -249,7 +249,7 @@ class Workbench:
             j = found.feature_names.index(name)
             if point[0, j] != row[0, j] and np.isfinite(point[0, j]):
                 out = out + category.effects[0, int(point[0, j])]
-        return explanations.finite(out)
+        return payloads.finite(out)
 
     def _neighbours(self, point: Array, share: float) -> Array:
         background = self.explainer.background
@@ -340,9 +340,9 @@ def _plain(found: list[Explanation]) -> dict[str, Any]:
     return {
         "features": list(first.feature_names),
         "categorical": [name in first.categories for name in first.feature_names],
-        "predictions": explanations.finite(first.arrays["predictions"][0]),
+        "predictions": payloads.finite(first.arrays["predictions"][0]),
         "attributions": [_attribution(one) for one in found],
-        **explanations.quantities(first),
+        **payloads.quantities(first),
     }
 
 
@@ -353,9 +353,9 @@ def _attribution(explanation: Explanation) -> dict[str, Any]:
         name for name in ("values", "gradient", "error", "flags", "flat", "relative_change") if name in arrays
     ]
     base = np.broadcast_to(arrays["base_values"], arrays["predictions"].shape)[0]
-    return explanations.attribution_words(explanation) | {
-        **{name: explanations.finite(arrays[name][0]) for name in names},
-        "base": explanations.finite(base),
+    return payloads.attribution_words(explanation) | {
+        **{name: payloads.finite(arrays[name][0]) for name in names},
+        "base": payloads.finite(base),
         "stability": str(arrays["stability"][0]) if "stability" in arrays else "",
         "reason": str(arrays["reason"][0]) if "reason" in arrays else "",
     }

@@ -21,8 +21,7 @@ from texplainer.explainers.base import SHARES, SLOPE, Counter, Skipped, needs
 from texplainer.explainers.captum import quiet_hooks
 from texplainer.explanation.explanation import Explanation
 from texplainer.images.image_explainer import ImageExplainer
-from texplainer.images.joining import joined_images
-from texplainer.images.masking import SegmentedImage
+from texplainer.images.masking import SegmentedImage, joined_images
 from texplainer.models.libraries.torch import evaluating
 from texplainer.models.predictor import Predictor
 from texplainer.support.process import isolated

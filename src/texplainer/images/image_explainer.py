@@ -19,10 +19,8 @@ from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import Live
-from texplainer.images.baselines import baselines_of
-from texplainer.images.joining import joined_images
-from texplainer.images.masking import Masked, SegmentedImage, masked
-from texplainer.images.pictures import read_pictures
+from texplainer.images.masking import Masked, SegmentedImage, joined_images, masked
+from texplainer.images.pictures import baselines_of, read_pictures
 from texplainer.images.segments import segment
 from texplainer.models import predictor
 from texplainer.models.predictor import Predictor

@@ -49,8 +49,6 @@ def cells(height: int, width: int, down: int, across: int) -> np.ndarray:
 
 def superpixels(seen: np.ndarray, count: int) -> np.ndarray:
     """Patches of one colour, by scikit-image's SLIC."""
-    from texplainer.images.slic import slic_labels
-
     return slic_labels(seen, count)
 
 
@@ -112,3 +110,26 @@ def _numbered(labels: np.ndarray) -> Segments:
             "an image has only one segment; expected at least 2. Increase n_segments, or pass a finer map."
         )
     return Segments(numbers.reshape(labels.shape), tuple(f"segment {label}" for label in known.tolist()))
+
+
+def slic_labels(seen: np.ndarray, count: int) -> np.ndarray:
+    """Cut an image (height, width, channels) into about `count` patches of one colour."""
+    try:
+        from skimage.segmentation import slic
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "segments='slic' needs scikit-image, which is not installed. Install it with: "
+            "pip install 'texplainer[images]', or use segments='grid'."
+        ) from error
+    low, high = float(seen.min()), float(seen.max())
+    image = (seen - low) / (high - low) if high > low else np.zeros_like(seen)
+    colour = image.shape[-1] == 3
+    image = image if colour else image.mean(axis=-1)  # only three channels are a colour to it
+    # grey values differ less than colours do, so nearness must count less for them
+    return slic(
+        image.astype(np.float64),
+        n_segments=count,
+        compactness=10.0 if colour else 0.1,
+        start_label=0,
+        channel_axis=-1 if colour else None,
+    )

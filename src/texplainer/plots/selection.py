@@ -1,12 +1,17 @@
 """What a plot shows of an Explanation: the row, the output, the largest features, unstable values.
 
 Plots draw plain arrays; this file takes them out of the Explanation and rejects, with an error, what cannot
-be drawn.
+be drawn. `SUBJECTS` says which argument each plot accepts; for any other, the error names what was expected and how to
+get it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +19,9 @@ from matplotlib.axes import Axes
 from texplainer.attributions import table
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.from_shap import from_shap, is_shap
 from texplainer.plots.style import AMOUNT, GREY, NEGATIVE, POSITIVE, heading, number, shorten
+from texplainer.support.messages import describe, refuse_keywords, suggest
 
 LEVEL = "◆"  # before a feature whose value is of another unit than the numbers'
 
@@ -283,3 +290,105 @@ def only_feature(explanation: Explanation, plot: str) -> int:
             f"explanation[:, {explanation.feature_names[0]!r}]."
         )
     return 0
+
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+
+
+def is_explanation(subject: Any) -> bool:
+    """Whether it holds what an Explanation holds."""
+    return hasattr(subject, "arrays") and hasattr(subject, "feature_names")
+
+
+def _explanations(subject: Any) -> bool:
+    return isinstance(subject, Mapping) and all(is_explanation(one) for one in subject.values())
+
+
+def _either(subject: Any) -> bool:
+    return is_explanation(subject) or _explanations(subject)
+
+
+def _scores(subject: Any) -> bool:
+    return isinstance(subject, Mapping) or hasattr(subject, "per_row")
+
+
+def _compared(subject: Any) -> bool:
+    return hasattr(subject, "agreement") or (_explanations(subject) and len(subject) > 0)
+
+
+EXPLAINED = "an Explanation. Pass what explainer(X) returns, or Explanation.build(values, data=X)"
+EVALUATED = "an Evaluation, or scores by explainer's name. Pass what texplainer.evaluate returns"
+TIMES = "seconds by explainer and number of rows, {'T-Explainer': {10: 0.02}}. Measure and pass them"
+#: plot -> whether a subject will do, and what is expected; the others draw one Explanation
+SUBJECTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "agreement": (
+        _compared,
+        "an Evaluation, or Explanations of the same rows by explainer's name. Pass these",
+    ),
+    "bar": (_either, EXPLAINED),
+    "ice": (
+        lambda subject: hasattr(subject, "predictor") and hasattr(subject, "background"),
+        "a TExplainer. Pass the explainer itself, a row and a feature",
+    ),
+    "interactions": (
+        lambda subject: hasattr(subject, "strongest"),
+        "Interactions. Pass what explainer.interactions(X) returns",
+    ),
+    "stability_boxplot": (_scores, EVALUATED),
+    "stability_faithfulness": (_scores, EVALUATED),
+    "timing": (lambda subject: isinstance(subject, Mapping), TIMES),
+}
+
+
+def checked(draw: Draw) -> Draw:
+    """Check a plot's argument before drawing, and give it the keyword `show`, as shap's plots have."""
+    name = draw.__name__
+    fine, expected = SUBJECTS.get(name, (is_explanation, EXPLAINED))
+    own = signature(draw)
+    known = [*own.parameters, "show"]
+
+    @wraps(draw)
+    def plot(*given: Any, show: bool = False, **words: Any) -> Any:
+        if given and is_shap(given[0]):
+            given = (from_shap(given[0]), *given[1:])
+        subjects = given or [
+            words[key] for key in ("explanation", "subject", "interactions", "explainer") if key in words
+        ]
+        if len(subjects) and not fine(subjects[0]):
+            raise InputError(f"plots.{name} got {describe(subjects[0])}; expected {expected}.")
+        refuse_keywords(f"plots.{name}", {key: words[key] for key in words if key not in known}, known)
+        ax = draw(*given, **words)
+        if show:
+            import matplotlib.pyplot as plt
+
+            plt.show()
+        return ax
+
+    keyword = Parameter("show", Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    plot.__signature__ = own.replace(parameters=[*own.parameters.values(), keyword])  # type: ignore[attr-defined]
+    return plot  # type: ignore[return-value]
+
+
+def feature_position(explanation: Explanation, feature: Any) -> int:
+    """The position of a feature given by name or position."""
+    names = explanation.feature_names
+    if isinstance(feature, (int, np.integer)) and -len(names) <= feature < len(names):
+        return int(feature) % len(names)
+    if feature not in names:
+        raise InputError(
+            f"feature={feature!r} is not in the explanation; it has {', '.join(names[:12])}."
+            f"{suggest(feature, names)}"
+        )
+    return names.index(feature)
+
+
+def positions(explanation: Explanation, features: Sequence[Any] | None) -> list[int] | None:
+    """The positions of some features, in their order; None where none were chosen."""
+    if features is None:
+        return None
+    found = [
+        feature_position(explanation, one) for one in ([features] if isinstance(features, str) else features)
+    ]
+    if not found:
+        raise InputError("features is empty; expected names or positions, or None for the largest.")
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgba_array
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -268,3 +269,50 @@ def whiskers(ax: Axes, ends: np.ndarray, errors: np.ndarray, span: float) -> Non
         ax.errorbar(
             ends[seen], at[seen], xerr=errors[seen], fmt="none", ecolor=INK, elinewidth=1, capsize=2, zorder=3
         )
+
+
+LENGTH = 0.03  # of half a slope line, as a share of the picture's width
+
+
+def along_x(data: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Positions along x, and the levels they stand for if the column holds text."""
+    try:
+        return np.asarray(data, dtype=float), []
+    except (TypeError, ValueError):
+        levels, codes = np.unique([number(v) for v in data], return_inverse=True)
+        return codes.astype(float), list(levels)
+
+
+def frame(ax: Axes, x: np.ndarray, y: np.ndarray, levels: list[str], *, floor: float | None = None) -> None:
+    """Fixed limits, so that the slopes' angles are known before drawing; `floor` is a height to be seen."""
+    seen = y if floor is None else np.append(y, floor)
+    for values, set_limits in ((x, ax.set_xlim), (seen, ax.set_ylim)):
+        span = float(np.ptp(values)) or max(1.0, abs(float(values[0])))
+        set_limits(values.min() - 0.06 * span, values.max() + 0.06 * span)
+    if levels:
+        words = [shorten(level, 14) for level in levels]
+        crowded = len(words) * (max(map(len, words)) + 1) > letters(ax, 0.85)
+        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        ax.set_xticks(range(len(levels)), words, **turned)
+        literal(ax.get_xticklabels())
+    ax.grid(axis="y", color=FAINT, lw=0.6)
+    ax.spines["left"].set_visible(False)
+
+
+def slope_strokes(ax: Axes, x: np.ndarray, y: np.ndarray, gradient: np.ndarray, colours: list[Any]) -> None:
+    """Short lines of one length on the page, whatever their steepness."""
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    steep = gradient * (x1 - x0) / (y1 - y0) * (ax.bbox.height / ax.bbox.width)  # rise over run on the page
+    run = LENGTH / np.hypot(1.0, steep)
+    dx = run * (x1 - x0)
+    ends = np.stack(
+        [np.stack([x - dx, y - gradient * dx], 1), np.stack([x + dx, y + gradient * dx], 1)], axis=1
+    )
+    lines = LineCollection(list(ends), colors=colours, linewidths=1, alpha=0.6, zorder=2)
+    lines.set_gid("slopes")
+    ax.add_collection(lines, autolim=False)
+
+
+def jitter(count: int) -> np.ndarray:
+    """Shifts in [-0.25, 0.25] that keep the points of a level apart, the same ones every time, (count,)."""
+    return 0.5 * (np.arange(count) * 0.6180339887 % 1 - 0.5)

@@ -11,8 +11,7 @@ import numpy as np
 
 from texplainer.errors import InputError, UndefinedRowsWarning
 from texplainer.explanation import text
-from texplainer.reasons.goal import Goal, goal_of
-from texplainer.reasons.moves import FEW, moves_of
+from texplainer.reasons.problem import FEW, Goal, goal_of, moves_of
 from texplainer.reasons.search import Search, State, cushion_of, diverse, made_robust, solutions
 from texplainer.tables import native
 from texplainer.types import Array

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from texplainer.reasons.goal import Goal
-from texplainer.reasons.moves import Moves
+from texplainer.reasons.problem import Goal, Moves
 from texplainer.types import Array
 
 BEAM, PER_SET = 16, 3  # states that are extended, and those of the same features among them

@@ -17,7 +17,7 @@ from typing import Any
 
 from texplainer.errors import InputError
 from texplainer.files.paths import as_path
-from texplainer.report import explanations
+from texplainer.report import payloads
 from texplainer.support.messages import describe
 
 #: script files, in the order in which they need each other
@@ -92,19 +92,15 @@ def embed(content: Any) -> str:
 
 def _payload(part: Any) -> dict[str, Any]:
     if "segments" in getattr(part, "arrays", ()):
-        from texplainer.report import images
-
-        return images.payload(part)
+        return payloads.images_payload(part)
     if hasattr(part, "arrays"):
-        return explanations.payload(part)
+        return payloads.explanation_payload(part)
     if not hasattr(part, "per_row"):
         raise InputError(
             f"report got {describe(part)}; expected an Explanation or an Evaluation, or several by name. "
             "Pass what explainer(X) or texplainer.evaluate returns."
         )
-    from texplainer.report import evaluations
-
-    return evaluations.payload(part)
+    return payloads.evaluation_payload(part)
 
 
 def _svg(figure: Any) -> str:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 
 @checked

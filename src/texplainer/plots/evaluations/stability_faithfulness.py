@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from texplainer.plots import style
 from texplainer.plots.evaluations import scores
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 
 @checked

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from texplainer.errors import InputError
 from texplainer.plots import style
 from texplainer.plots.evaluations import scores
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 
 @checked

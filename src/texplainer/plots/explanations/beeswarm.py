@@ -11,8 +11,8 @@ from matplotlib.colors import Colormap
 from scipy.stats import rankdata
 
 from texplainer.explanation.explanation import Explanation
-from texplainer.plots import places, selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots import selection, style
+from texplainer.plots.selection import checked
 
 DOTS = 2000  # the most dots a line can hold before they hide each other
 BINS = 120
@@ -53,7 +53,7 @@ def beeswarm(
     selection.one_output(explanation)
     rows = selection.explained(explanation)
     values = explanation.arrays["values"][rows, :, 0]  # (rows, features)
-    chosen, cmap = places.positions(explanation, features), style.colormap(colours, style.LOW_HIGH)
+    chosen, cmap = selection.positions(explanation, features), style.colormap(colours, style.LOW_HIGH)
     shown = min(values.shape[1], max_display) if chosen is None else len(chosen)
     ax = style.canvas(ax, height=style.tall(shown, 1.3) * 1.15)
     if not len(rows):

@@ -9,7 +9,7 @@ from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import CategoryEffects
 from texplainer.plots import selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 
 @checked

@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 PATHS = 200
 

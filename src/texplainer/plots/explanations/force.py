@@ -8,7 +8,7 @@ from matplotlib.patches import Polygon
 
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 LABELS = 3  # named arrows on each side
 

@@ -12,8 +12,8 @@ from matplotlib.image import AxesImage
 
 from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
-from texplainer.plots import places, selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots import selection, style
+from texplainer.plots.selection import checked
 
 COLUMNS = 1000  # the most rows a picture can tell apart
 
@@ -48,7 +48,7 @@ def heatmap(
     """
     selection.one_output(explanation)
     rows = selection.explained(explanation)
-    chosen = places.positions(explanation, features)
+    chosen = selection.positions(explanation, features)
     shown = min(len(explanation.feature_names), max_display) if chosen is None else len(chosen)
     ax = style.canvas(ax, height=style.tall(shown, 1.6))
     if not len(rows):

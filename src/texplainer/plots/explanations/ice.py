@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from texplainer.attributions import table
-from texplainer.plots import places, style
-from texplainer.plots.subjects import checked
+from texplainer.plots import style
+from texplainer.plots.selection import checked
 from texplainer.reasons.curve import Curve, ice_curve
 
 RUG = 300  # values of the column, at most
@@ -39,7 +39,7 @@ def ice(explainer: Any, row: Any, feature: str | int, *, ax: Axes | None = None)
     ax = style.canvas(ax, width=6.0, height=3.8)
     tangent = _tangent(curve)  # (2, points)
     seen = np.concatenate([curve.y, [curve.prediction], tangent[1]])
-    places.frame(ax, np.append(curve.x, np.nan_to_num(curve.at, nan=curve.x[0])), seen, list(curve.levels))
+    style.frame(ax, np.append(curve.x, np.nan_to_num(curve.at, nan=curve.x[0])), seen, list(curve.levels))
     if curve.levels:
         ax.set_xlim(-0.6, len(curve.levels) - 0.4)
     if tangent.size:
@@ -82,7 +82,7 @@ def _rug(ax: Axes, curve: Curve) -> None:
     column = np.sort(curve.column)
     column = column[np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))]
     if curve.steps:
-        column = column + 0.6 * places.jitter(len(column)) * _gap(curve.x)
+        column = column + 0.6 * style.jitter(len(column)) * _gap(curve.x)
     height = ax.get_xaxis_transform()
     ax.vlines(column, 0.0, 0.035, transform=height, color=style.GREY, lw=0.6, alpha=0.5, zorder=1)
 

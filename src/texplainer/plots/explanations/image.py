@@ -10,7 +10,7 @@ from texplainer.attributions.table import ATTRIBUTIONS
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 PANELS = 6  # the most outputs side by side
 FAINT, BOLD = 0.1, 0.75  # how much of the picture colours cover, at 0 and at the greatest value

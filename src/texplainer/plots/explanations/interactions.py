@@ -9,7 +9,7 @@ from texplainer.attributions import table
 from texplainer.errors import InputError
 from texplainer.explanation.interactions import Interactions
 from texplainer.plots import style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 NAMED, LISTED = 14, 24  # letters of a name beside the map, and of one in the list of pairs
 #: up to so many names -> points by which their letters are smaller, so that they do not touch

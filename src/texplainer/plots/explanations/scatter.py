@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 
 from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
-from texplainer.plots import places, selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots import selection, style
+from texplainer.plots.selection import checked
 
 DOTS = 2000
 
@@ -33,13 +33,13 @@ def scatter(explanation: Explanation, feature: str | int | None = None, *, ax: A
     selection.one_output(explanation)
     if feature is None:
         feature = selection.only_feature(explanation, "scatter")
-    j = places.feature_position(explanation, feature)
+    j = selection.feature_position(explanation, feature)
     rows = selection.explained(explanation)
     ax = style.canvas(ax, width=5.6, height=3.8)
     if not len(rows):
         return style.empty(ax, "no row could be explained")
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), DOTS)).astype(int))]
-    x, levels = places.along_x(explanation.arrays["data"][rows, j])
+    x, levels = style.along_x(explanation.arrays["data"][rows, j])
     gradient = explanation.arrays["gradient"][rows, j, 0]
     steep = not levels and bool(np.isfinite(gradient).any()) and not table.adds_up(explanation.attribution)
     y = explanation.arrays["predictions"][rows, 0] if steep else explanation.arrays["values"][rows, j, 0]
@@ -47,10 +47,10 @@ def scatter(explanation: Explanation, feature: str | int | None = None, *, ax: A
     x, y, rows, gradient = x[seen], y[seen], rows[seen], gradient[seen]
     if not len(x):
         return style.empty(ax, "every value of this feature is missing")
-    places.frame(ax, x, y, levels)
+    style.frame(ax, x, y, levels)
     unstable = selection.doubted_rows(explanation)[rows]
     if not levels and np.isfinite(gradient).any():
-        places.slope_strokes(ax, x, y, gradient, list(np.where(unstable, style.POSITIVE, style.NEGATIVE)))
+        style.slope_strokes(ax, x, y, gradient, list(np.where(unstable, style.POSITIVE, style.NEGATIVE)))
     for mask, colour, face in ((~unstable, style.NEGATIVE, None), (unstable, style.POSITIVE, "white")):
         ax.scatter(
             x[mask], y[mask], s=14, c=face or colour, edgecolors=colour, linewidths=1, alpha=0.9, zorder=3

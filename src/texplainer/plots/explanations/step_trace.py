@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 PATHS = 50
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from texplainer.explanation.explanation import Explanation
 from texplainer.plots import selection, style
-from texplainer.plots.subjects import checked
+from texplainer.plots.selection import checked
 
 
 @checked

@@ -1,9 +1,10 @@
-"""An Explanation as the plain content of a page: what was explained, and one or two attributions of it.
+"""Explanations, evaluations and explained images as the plain content of a page.
 
 Attributions stand side by side, each under its question. All words, units and signs of an attribution come
 from the table of attributions; the page's script knows none of them. Arrays travel as base64 of float32:
 seven digits, a third of the size of text. When a page would grow beyond its budget, rows are thinned evenly
-and the page reports it; the bars of the attribution given are of all rows.
+and the page reports it; the bars of the attribution given are of all rows. Images are thinned in the same way; their
+pictures are drawn by `plots.image`, one per attribution, and travel as PNG.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import base64
 import warnings
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 M
 EMPTY = (None, "", [], ())
 
 
-def payload(explanation: Explanation) -> dict[str, Any]:
+def explanation_payload(explanation: Explanation) -> dict[str, Any]:
     """Everything the page shows of an explanation."""
     rows, kept = len(explanation), _kept(explanation)
     shown = explanation if len(kept) == rows else explanation[kept]
@@ -223,3 +225,119 @@ def finite(array: np.ndarray) -> Any:
     plain = np.asarray(array, dtype=object)
     plain[~np.isfinite(np.asarray(array, dtype=float))] = None
     return plain.tolist()
+
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+def evaluation_payload(evaluation: Any) -> dict[str, Any]:
+    """Everything the page shows of an evaluation."""
+    top = min(5, max(1, len(evaluation.feature_names) // 2))  # on all features everybody agrees
+    return {
+        "kind": "evaluation",
+        "explainers": list(evaluation.explainers),
+        "controls": [name in evaluation.controls for name in evaluation.explainers],
+        "columns": [
+            {
+                "name": column.name,
+                "label": f"{column.label} {column.part}".strip(),
+                "better": column.better,
+                "family": column.family,
+            }
+            for column in evaluation.columns
+        ],
+        "rows": evaluation.scores.shape[2],
+        "summary": finite(evaluation.summary()),
+        "best": evaluation.best().tolist(),
+        "boxes": boxes(evaluation.scores),
+        "seconds": finite(evaluation.seconds),
+        "agreement": finite(evaluation.agreement("feature", k=top)),
+        "top": top,
+        "notes": [[str(who), str(why)] for who, why in evaluation.notes.items()],
+        "facts": evaluation_facts(evaluation),
+    }
+
+
+def boxes(scores: np.ndarray) -> list[list[Any]]:
+    """Quantiles of every explainer's scores in every column and how many are 0; None where none is known."""
+    found: list[list[Any]] = []
+    for explainer in scores:
+        line: list[Any] = []
+        for column in explainer:
+            known = column[np.isfinite(column)]
+            quantiles = np.quantile(known, QUANTILES).tolist() if len(known) else None
+            line.append({"at": quantiles, "zeros": int(np.sum(known == 0))} if quantiles else None)
+        found.append(line)
+    return found
+
+
+def evaluation_facts(evaluation: Any) -> list[tuple[str, str]]:
+    """What was run, for the record."""
+    found = {str(k): str(v) for k, v in evaluation.settings.items() if v not in EMPTY}
+    found |= {f"seconds, {name}": f"{seconds:.3g}" for name, seconds in evaluation.timing.items()}
+    for name, seconds, spent in zip(
+        evaluation.explainers, evaluation.seconds, evaluation.evaluations, strict=True
+    ):
+        cost = f", {spent:,.0f} model evaluations per row" if np.isfinite(spent) else ""
+        found[f"explaining, {name}"] = f"{seconds:.3g} s{cost}"
+    return list((found | library_versions()).items())
+
+
+MOST_IMAGES = 20  # in a page
+DOTS = 80  # of a picture, an inch
+
+
+def images_payload(explanation: Explanation) -> dict[str, Any]:
+    """Everything the page shows of explained images."""
+    rows = len(explanation)
+    kept = np.unique(np.linspace(0, rows - 1, min(rows, MOST_IMAGES)).astype(int))
+    found = with_sibling(explanation[kept])
+    return {
+        "kind": "images",
+        "rows": rows,
+        "kept": kept.tolist(),
+        "attributions": [_image_words(one) for one in found],
+        "images": [[_shown(one[int(i)]) for one in found] for i in range(len(kept))],
+        "missing": "" if len(found) > 1 else how_to_get_the_other(explanation),
+        "facts": facts(explanation),
+    }
+
+
+def _image_words(explanation: Explanation) -> dict[str, Any]:
+    spec = table.ATTRIBUTIONS.get(explanation.attribution)
+    return {
+        "name": explanation.attribution,
+        "question": explanation.attribution if spec is None else spec.question,
+        "stability_labels": explanation.stability_counts(),
+    }
+
+
+def _shown(one: Explanation) -> dict[str, Any]:
+    """One image in one attribution: the picture, and what is to be said of it."""
+    from texplainer.plots.explanations.image import PANELS
+
+    names = one.output_names
+    some = one[..., list(names[:PANELS])] if len(names) > PANELS else one
+    predicted = one.arrays.get("predicted_class")
+    called = names if predicted is None or names != ("predicted",) else (f"class {int(predicted[0])}",)
+    pairs = zip(called, one.arrays["predictions"][0], strict=True)
+    words = [f"{table.quantity(one.scale, str(name))} = {value:.4g}" for name, value in pairs]
+    return {
+        "picture": picture(some),
+        "prediction": "; ".join(words[:PANELS]),
+        "stability": str(one.arrays["stability"][0]) if "stability" in one.arrays else "",
+        "reason": str(one.arrays["reason"][0]) if "reason" in one.arrays else "",
+    }
+
+
+def picture(one: Explanation) -> str:
+    """The picture of one image as a data address."""
+    from matplotlib import pyplot
+
+    from texplainer.plots.explanations.image import image
+
+    figure: Any = image(one).figure
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
+    pyplot.close(figure)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
