@@ -1,4 +1,4 @@
-"""Interactions: exact for quadratics, 0 for additive models, the averaged Hessian of everything else."""
+"""Interactions: exact for quadratics, 0 for additive models, slopes of slopes of everything else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures
 import texplainer as tx
 from texplainer.errors import InputError, UndefinedRowsWarning
 from texplainer.interactions import compute
-from texplainer.interactions.second_order import symmetric
+from texplainer.interactions.differences import second_differences
 
 N = 4
 OFF = ~np.eye(N, dtype=bool)
@@ -108,28 +108,134 @@ def network():
     return model.fit(inputs, target), inputs
 
 
-def averaged_hessian(model, rows, move, sigma):
-    """The second derivatives of a network of one layer of tanh at many points around every row, by hand."""
-    first, second = model.coefs_
-    z = np.random.default_rng(1).normal(size=(20_000, rows.shape[1]))
-    out = []
-    for row in rows:
-        h = np.tanh((row + move * z) @ first + model.intercepts_[0])
-        bend = (-2 * h * (1 - h**2) * second[:, 0]).mean(axis=0)
-        out.append(np.einsum("k,ik,jk->ij", bend, first, first) * np.outer(sigma, sigma))
-    return np.array(out)
+def slope_of_slope(predict, explainer, row, i, j, many=200):
+    """The definition at very many midpoints: mean moves of both, in double differences."""
+    sigma, (low, high) = explainer.background.sigma, explainer.background.bounds
+    part, sides = (np.arange(many) + 0.5) / many, []
+    for k in (i, j):
+        width = 6**0.5 * 0.25 * sigma[k]
+        up = row[k] + min(width, high[k] - row[k]) * part
+        down = row[k] - min(width, row[k] - low[k]) * part
+        sides.append((up, down))
+
+    def mean(one, two):
+        rows = np.tile(row, (many * many, 1))
+        rows[:, i], rows[:, j] = np.repeat(one, many), np.tile(two, many)
+        return predict(rows).astype(float).mean()
+
+    (iu, id_), (ju, jd) = sides
+    double = mean(iu, ju) - mean(iu, jd) - mean(id_, ju) + mean(id_, jd)
+    return sigma[i] * sigma[j] * double / ((iu.mean() - id_.mean()) * (ju.mean() - jd.mean()))
 
 
-@pytest.mark.parametrize(("engine", "close"), [("closed-form", 0.12), ("finite-difference", 0.25)])
-def test_a_network_has_its_averaged_hessian(network, engine, close):
+def boosted():
+    xgboost = pytest.importorskip("xgboost")
+    inputs = X / X.std(axis=0)
+    return xgboost.XGBRegressor(n_estimators=60, max_depth=3).fit(inputs, quadratic(inputs))
+
+
+@pytest.mark.parametrize(("name", "close"), [("network", 0.03), ("trees", 0.5)])
+def test_the_definition_at_very_many_moves(name, close, network):
     model, inputs = network
-    explainer = tx.TExplainer(model, inputs, engine=engine, bounds=None)
-    sigma = explainer.background.sigma
-    expected = averaged_hessian(model, inputs[:30], explainer.engine.width * sigma, sigma)
-    found = explainer.interactions(inputs[:30])
-    apart = np.abs(found.values - expected)
-    assert np.linalg.norm(apart) <= close * np.linalg.norm(expected)
-    assert np.mean(apart <= found.error + 0.01 * np.abs(expected)) >= 0.97
+    model = model if name == "network" else boosted()
+    explainer = tx.TExplainer(model.predict, inputs)
+    rows = np.concatenate([inputs[:8], inputs[[inputs[:, 0].argmax()]]])  # the last is at an edge
+    found = explainer.interactions(rows)
+    first, second = np.triu_indices(N, 1)
+    true = np.array(
+        [
+            [slope_of_slope(model.predict, explainer, row, i, j) for i, j in zip(first, second, strict=True)]
+            for row in rows
+        ]
+    )
+    apart = np.abs(found.values[:, first, second] - true)
+    assert np.linalg.norm(apart) <= close * np.linalg.norm(true)
+    assert np.mean(apart <= found.error[:, first, second]) >= 0.99 if name == "network" else 0.95
+
+
+def test_one_move_to_a_side_where_the_budget_is_small(network):
+    model, inputs = network
+    few = tx.TExplainer(model.predict, inputs, max_evals=40).interactions(inputs[:10])
+    more = tx.TExplainer(model.predict, inputs).interactions(inputs[:10])
+    pairs, own = N * (N - 1) // 2, 5 * N
+    assert set(few.arrays["evaluations"]) == {4 * pairs + own + 1}
+    assert set(more.arrays["evaluations"]) == {16 * pairs + own + 1}
+    apart = np.abs(few.values - more.values)
+    assert apart.max() > 0
+    assert np.all(apart <= few.error + more.error)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_laws(seed):
+    """Symmetry, an unused feature, linearity in f."""
+    random = np.random.default_rng(seed)
+    a, b = random.normal(size=(2, N))
+    a[2] = b[2] = 0.0
+
+    def one(rows):
+        return np.sin(rows @ (a / X.std(axis=0)))
+
+    def two(rows):
+        return np.exp(rows @ (b / X.std(axis=0)) / 4)
+
+    def both(rows):
+        return 2 * one(rows) - 3 * two(rows)
+
+    first, second, sum_ = (tx.TExplainer(f, X).interactions(X[:10]).values for f in (one, two, both))
+    np.testing.assert_array_equal(sum_, sum_.swapaxes(1, 2))
+    np.testing.assert_array_equal(sum_[:, 2], 0.0)
+    np.testing.assert_allclose(sum_, 2 * first - 3 * second, atol=1e-10)
+
+
+def test_a_booster_as_a_model_and_as_a_function():
+    model, inputs = boosted(), X / X.std(axis=0)
+    itself = tx.TExplainer(model, inputs).interactions(inputs[:20])
+    function = tx.TExplainer(lambda rows: model.predict(rows), inputs).interactions(inputs[:20])
+    assert itself.engine == "tree"
+    np.testing.assert_allclose(itself.values, function.values, atol=1e-6 * np.abs(itself.values).max())
+
+
+def test_pairs_that_share_no_tree_cost_nothing():
+    xgboost = pytest.importorskip("xgboost")
+    inputs = X / X.std(axis=0)
+    model = xgboost.XGBRegressor(
+        n_estimators=40, max_depth=3, interaction_constraints="[[0, 1], [2, 3]]"
+    ).fit(inputs, quadratic(inputs))
+    found = tx.TExplainer(model, inputs).interactions(inputs[:20])
+    function = tx.TExplainer(lambda rows: model.predict(rows), inputs).interactions(inputs[:20])
+    assert set(found.arrays["evaluations"]) == {2 * 16 + 5 * N + 1}
+    between = np.ix_(range(20), [0, 1], [2, 3])
+    for one in (found, function):
+        np.testing.assert_array_equal(one.values[between], 0.0)
+        assert np.all(np.abs(one.values[:, 0, 1]).max() > 0)
+    np.testing.assert_array_equal(found.error[between], 0.0)
+    np.testing.assert_allclose(found.values, function.values, atol=1e-6 * np.abs(found.values).max())
+
+
+@pytest.mark.parametrize("own", [0.0, 0.9, 1.0])
+def test_a_parabola_has_its_curvature_up_to_the_edge(own):
+    """With the whole range above it, a part of it, and none."""
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
+    rows[0] = [1.0, -1.0]
+    explainer = tx.TExplainer(lambda rows: 1.5 * rows[:, 0] ** 2 + rows[:, 1], rows)
+    found = explainer.interactions(np.array([[own, 0.0]]))
+    assert found.values[0, 0, 0] == pytest.approx(3 * explainer.background.sigma[0] ** 2, rel=1e-12)
+    assert found.values[0, 1, 1] == 0
+
+
+def test_whole_numbers_are_asked_for_whole_numbers():
+    random, seen = np.random.default_rng(0), []
+    rows = np.column_stack([random.integers(18, 80, 400), random.normal(size=400)]).astype(float)
+
+    def model(table):
+        seen.append(table[:, 0].copy())
+        return table[:, 0] * table[:, 1]
+
+    explainer = tx.TExplainer(model, rows)
+    seen.clear()
+    found, sigma = explainer.interactions(rows[:30]), explainer.background.sigma
+    assert all(np.array_equal(part, np.round(part)) for part in seen)
+    np.testing.assert_allclose(found.values[:, 0, 1], sigma[0] * sigma[1], rtol=1e-9)
 
 
 def test_the_same_points_give_autodiffs_hessian():
@@ -144,26 +250,6 @@ def test_the_same_points_give_autodiffs_hessian():
     for row, values in zip(inputs[:5], found.values, strict=True):
         hessian = torch.autograd.functional.hessian(lambda x: net(x[None])[0, 0], torch.tensor(row))
         np.testing.assert_allclose(values, hessian.numpy() * np.outer(sigma, sigma), atol=1e-8)
-
-
-def test_trees_agree_with_monte_carlo():
-    """The kernel's derivative is a sign over a box: four boxes around the row, all else triangular."""
-    xgboost = pytest.importorskip("xgboost")
-    model = xgboost.XGBRegressor(n_estimators=60, max_depth=3).fit(X, quadratic(X))
-    explainer = tx.TExplainer(model, X, bounds=None)
-    found = explainer.interactions(X[:3])
-    sigma = explainer.background.sigma
-    half = explainer.engine.width * 6**0.5 * sigma  # the kernel's half-width
-    random, count = np.random.default_rng(2), 20_000
-    for row, values, error in zip(X[:3], found.values, found.error, strict=True):
-        for i, j in ((0, 1), (1, 2), (0, 3)):
-            u, total = random.triangular(-1, 0, 1, size=(count, N)), 0.0
-            box = random.uniform(size=(count, 2))
-            for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-                u[:, i], u[:, j] = a * box[:, 0], b * box[:, 1]
-                total = total + a * b * model.predict(row + half * u).astype(float)
-            drawn = total * sigma[i] * sigma[j] / (half[i] * half[j])
-            assert abs(values[i, j] - drawn.mean()) <= 4 * drawn.std() / np.sqrt(count) + error[i, j]
 
 
 def test_the_strongest_pairs_are_shaps_too():
@@ -230,12 +316,17 @@ def test_rows_do_not_depend_on_their_company(engine):
 def test_memory_is_bounded_by_blocks_of_rows(monkeypatch):
     """Small blocks give the same numbers, and no more rows than a block are at hand at a time."""
     explainer = tx.TExplainer(polynomial(), X)
-    whole, seen = explainer.interactions(X[:10]).values, []
-    monkeypatch.setattr(compute, "CELLS", 3 * N * N)
-    monkeypatch.setattr(
-        compute, "symmetric", lambda found: seen.append(len(found.values)) or symmetric(found)
-    )
-    np.testing.assert_allclose(explainer.interactions(X[:10]).values, whole, rtol=1e-12, atol=1e-12)
+    whole, seen = explainer.interactions(X[:10]), []
+
+    def counted(context, *others):
+        seen.append(len(context.rows))
+        return second_differences(context, *others)
+
+    monkeypatch.setattr(compute, "CELLS", 3 * 16 * N * (N - 1) // 2)
+    monkeypatch.setattr(compute, "second_differences", counted)
+    again = explainer.interactions(X[:10])
+    np.testing.assert_allclose(again.values, whole.values, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(again.error, whole.error, rtol=1e-6, atol=1e-12)
     assert seen == [3, 3, 3, 1]
 
 

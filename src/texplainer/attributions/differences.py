@@ -15,20 +15,6 @@ from texplainer.attributions.replaced import noise_floor, replaced
 from texplainer.types import Array
 
 
-def slopes_and_differences(context: ExplainContext, rows: Array) -> tuple[Array, Array, np.ndarray]:
-    """Slopes per unit of all columns, (rows, features, outputs), their errors, evaluations (rows,).
-
-    Those of continuous columns are the engine's, those of discrete ones differences.
-    """
-    found = context.engine.gradient(rows)
-    columns = context.background.discrete.columns
-    if not columns:
-        return found.values, found.error, found.evaluations
-    slopes, error = found.values.copy(), np.array(found.error, dtype=float)
-    slopes[:, columns], error[:, columns], each = discrete_slopes(context, rows, context.predictor(rows))
-    return slopes, error, found.evaluations + each + 1
-
-
 def discrete_slopes(context: ExplainContext, rows: Array, predictions: Array) -> tuple[Array, Array, int]:
     """Slopes per unit of the discrete columns, (rows, columns, outputs), their errors, evaluations a row.
 

@@ -20,7 +20,7 @@ from texplainer.explanation.fields import names_left, position, take
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Interactions:
-    """Second-order Taylor terms or Shapley interaction values of some rows, with their error bounds.
+    """Slopes of slopes or Shapley interaction values of some rows, with their error bounds.
 
     Attributes
     ----------
@@ -30,12 +30,12 @@ class Interactions:
     feature_names, output_names
         The names along the axes.
     scale, engine
-        What was explained, and how it was differentiated.
+        What was explained, and the engine of the explainer.
     width
-        Of the neighbourhood, in SDs.
+        Bandwidth of the moves, in SDs.
     attribution
         "slope", or "shapley" and "shapley_path" for Shapley interaction values.
-    SDs
+    sd
         (features,), what one step of a feature is; NaN for categories.
     """
 
@@ -45,7 +45,7 @@ class Interactions:
     scale: str
     engine: str
     width: float
-    spreads: np.ndarray
+    sd: np.ndarray
     dropped: frozenset[str] = field(default_factory=frozenset)
     attribution: str = "slope"
 
@@ -54,7 +54,7 @@ class Interactions:
 
     @property
     def values(self) -> np.ndarray:
-        """Second-order slopes sigma_i sigma_j d2f/dx_i dx_j, or Shapley interaction values.
+        """SD_i SD_j times the slope of the slope, or Shapley interaction values.
 
         (rows, features, features), outputs last where there are several.
         """
@@ -125,7 +125,7 @@ class Interactions:
                 f"interactions with attribution={self.attribution!r} are not second derivatives. "
                 "Use explainer.interactions(X)."
             )
-        area = np.nan_to_num(np.multiply.outer(self.spreads, self.spreads))[..., None]
+        area = np.nan_to_num(np.multiply.outer(self.sd, self.sd))[..., None]
         values = self.arrays["values"]
         return np.divide(values, area, out=np.zeros_like(values), where=area > 0)
 

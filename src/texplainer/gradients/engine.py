@@ -73,6 +73,10 @@ class ExactShapley(Protocol):
         """Interaction values of either kind, (rows, features, features, outputs)."""
         ...
 
+    def together(self) -> np.ndarray:
+        """Which pairs of features may interact, (features, features)."""
+        ...
+
     def path_base(self) -> Array:
         """What path-dependent values and this sum to the prediction, (outputs,)."""
         ...

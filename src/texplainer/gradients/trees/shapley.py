@@ -103,6 +103,21 @@ class TreeShapley:
                 "a column its trees see is constant in the background: it belongs to no feature."
             )
 
+    def together(self) -> np.ndarray:
+        """Which pairs of features occur in one tree, (features, features): no other pair can interact."""
+        trees = self.ensemble
+        inner = np.flatnonzero(trees.kind & LEAF == 0)
+        column = trees.column[inner].astype(np.int64)
+        feature = np.array([f for f, _ in trees.categories], dtype=np.int64)
+        own = column < trees.features
+        column[~own] = feature[column[~own] - trees.features]
+        tree = np.searchsorted(trees.roots.astype(np.int64), inner, side="right") - 1
+        occurs = np.zeros((len(trees.roots), self.features), dtype=np.float32)
+        owner = self.owner[column]
+        occurs[tree[owner >= 0], owner[owner >= 0]] = 1.0
+        occurs[tree[owner < 0]] = 1.0  # an unknown feature may be any
+        return occurs.T @ occurs > 0
+
     def path_base(self) -> Array:
         """The mean prediction by the trees' own covers, (outputs,)."""
         return self.after(cover_expectation(self.ensemble)[None])[0][0, self.outputs]
