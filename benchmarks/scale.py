@@ -83,7 +83,7 @@ def plain_loop(kind: str, source: Path, folder: Path) -> dict[str, float]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from texplainer.execution import plan, shards, worker
+    from texplainer.execution import plan, worker
 
     explainer = explainer_of(kind, source)
     folder.mkdir(parents=True)
@@ -93,8 +93,8 @@ def plain_loop(kind: str, source: Path, folder: Path) -> dict[str, float]:
         pieces = []
         for i, batch in enumerate(batches):
             found = worker.explain_quietly(explainer, pa.Table.from_batches([batch]))
-            layout = shards.ShardColumns.of(found)
-            pieces.append(layout.table(rows, [shards.stored_arrays(found)]))
+            layout = plan.ShardColumns.of(found)
+            pieces.append(layout.table(rows, [plan.stored_arrays(found)]))
             rows += len(found)
             if sum(len(p) for p in pieces) >= plan.MOST_ROWS:
                 pq.write_table(pa.concat_tables(pieces), folder / f"{i}.parquet")

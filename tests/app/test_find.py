@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from texplainer.app.find import matching_rows
+from texplainer.app.workbench import matching_rows
 from texplainer.errors import InputError
 from texplainer.tables.schema import learn
 

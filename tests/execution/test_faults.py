@@ -133,6 +133,6 @@ def test_a_full_disk_ends_the_run_and_space_lets_it_go_on(small_disk, quiet, tmp
 def bytes_of_table(path: Path) -> str:
     import pyarrow.parquet as pq
 
-    from texplainer.files.parquet_rows import digest_rows
+    from texplainer.files.sources import digest_rows
 
     return digest_rows(pq.read_table(path).replace_schema_metadata(None))

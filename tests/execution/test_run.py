@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 
 import texplainer as tx
 from texplainer.errors import InputError
-from texplainer.execution import identity, manifest, packing, plan, shards, worker
+from texplainer.execution import manifest, plan, worker
 from texplainer.models.libraries import library_of
 
 # ---------------------------------------------------------------- the same values
@@ -53,7 +53,7 @@ def test_values_do_not_depend_on_the_shard_size(kind, tmp_path):
 def test_a_run_is_a_plain_loop_over_blocks(kind, tmp_path):
     explainer, X = explainer_of(kind), table()
     tx.run(explainer, X, tmp_path, shard_rows=2 * BLOCK)
-    explainer, size = packing.unpacked_explainer(explainer), plan.BLOCKS[explainer.engine.exact]
+    explainer, size = worker.unpacked_explainer(explainer), plan.BLOCKS[explainer.engine.exact]
     with worker.one_thread():
         parts = [explainer(X[i : i + size]) for i in range(0, ROWS, size)]
     found = results(tmp_path)
@@ -198,7 +198,7 @@ def test_the_manifest_tells_what_was_done(tmp_path):
     assert header["base_values"] == explainer_of("trees").background.base.tolist()
     for record in records(tmp_path):
         data = (tmp_path / record.file).read_bytes()
-        assert shards.bytes_digest(data) == record.sha256 and len(data) == record.bytes
+        assert plan.bytes_digest(data) == record.sha256 and len(data) == record.bytes
         assert record.engine == report.engine and record.seconds > 0 and record.evaluations > 0
     assert sum(r.rows for r in records(tmp_path)) == ROWS
     assert sum(r.evaluations for r in records(tmp_path)) == report.evaluations
@@ -227,9 +227,9 @@ def test_a_function_is_known_by_what_it_predicts():
     first, second = (
         tx.TExplainer(functools.partial(np.linalg.norm, ord=p, axis=1), table(50)) for p in (1, 2)
     )
-    assert identity.model_digest(first) != identity.model_digest(second)
+    assert manifest.model_digest(first) != manifest.model_digest(second)
     again = tx.TExplainer(functools.partial(np.linalg.norm, ord=1, axis=1), table(50))
-    assert identity.model_digest(first) == identity.model_digest(again)
+    assert manifest.model_digest(first) == manifest.model_digest(again)
 
 
 # ---------------------------------------------------------------- failures

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 import texplainer as tx
 from texplainer.errors import InputError
 from texplainer.execution import manifest, plan
-from texplainer.files.parquet_rows import RowStream, open_parquet
+from texplainer.files.sources import RowStream, open_parquet
 
 # ---------------------------------------------------------------- sources
 

@@ -17,7 +17,7 @@ import pytest
 from texplainer.cli import main
 from texplainer.errors import InputError
 from texplainer.files import models
-from texplainer.files.loaders import own_formats, trial, ubjson, zip_safety
+from texplainer.files.loaders import safety
 from texplainer.files.loaders import skops as skops_files
 
 SAFE = [
@@ -227,12 +227,12 @@ def test_a_damaged_model_gives_exit_code_3_and_one_line(
 
 def test_every_shorter_ubj_file_is_refused_before_xgboost_meets_it(shelf: Path) -> None:
     whole = (shelf / "model.ubj").read_bytes()
-    ubjson.check_ubjson(whole)
+    safety.check_ubjson(whole)
     for end in range(0, len(whole), 97):
         with pytest.raises(ValueError):
-            ubjson.check_ubjson(whole[:end])
+            safety.check_ubjson(whole[:end])
     with pytest.raises(ValueError, match="follow its end"):
-        ubjson.check_ubjson(whole + b"Z")
+        safety.check_ubjson(whole + b"Z")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_tree_that_points_outside_itself_is_refused_where_its_library_lives(
     shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """XGBoost reads whatever memory is there: it crashes on one machine, gives a number on another."""
-    monkeypatch.setattr(own_formats, "try_in_child", lambda *_: None)
+    monkeypatch.setattr(models, "try_in_child", lambda *_: None)
     path = tmp_path / "model.json"
     whole = (shelf / "model.json").read_bytes()
     path.write_bytes(whole.replace(b'"left_children":[1', b'"left_children":[999', 1))
@@ -410,7 +410,7 @@ def test_archives_that_could_do_harm_are_refused(
     path = tmp_path / f"model{suffix}"
     make(path)
     with pytest.raises(InputError):
-        zip_safety.check_archive(path)
+        safety.check_archive(path)
     if suffix == ".npz":
         with pytest.raises(SystemExit) as left:
             main(["verify", str(path), "--model", "m", "--data", "d"])
@@ -505,8 +505,8 @@ def test_a_booster_is_loaded_where_its_library_has_threads_already(tmp_path, mon
     model = xgb.XGBClassifier(n_estimators=30, n_jobs=2).fit(X, X[:, 0] > 0)
     model.predict(X)
     model.save_model(tmp_path / "m.ubj")
-    if trial._may_fork():  # a forked child that hangs is followed by a fresh one
-        monkeypatch.setattr(trial, "_fresh", lambda *_: pytest.fail("the forked child did not end"))
+    if safety._may_fork():  # a forked child that hangs is followed by a fresh one
+        monkeypatch.setattr(safety, "_fresh", lambda *_: pytest.fail("the forked child did not end"))
     loaded = models.load_model(tmp_path / "m.ubj")
     loaded = getattr(loaded, "model", loaded)
     assert type(loaded).__module__.startswith("xgboost")

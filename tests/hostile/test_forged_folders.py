@@ -18,7 +18,7 @@ import pytest
 
 from texplainer.cli import main
 from texplainer.errors import InputError
-from texplainer.execution import manifest, plan, shards
+from texplainer.execution import manifest, plan
 from texplainer.execution.verify_folder import verify_folder
 from texplainer.files import audit
 
@@ -69,7 +69,7 @@ def reseal(folder: Path, change: Callable[[dict[str, Any], list[dict[str, Any]]]
     header, *lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         if "file" in line and (folder / line["file"]).is_file():
-            line["sha256"] = shards.digest_file(folder / line["file"])
+            line["sha256"] = plan.digest_file(folder / line["file"])
             line["bytes"] = (folder / line["file"]).stat().st_size
     change(header, lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in [audit.seal(header), *lines]))

@@ -16,12 +16,12 @@ import pytest
 
 from texplainer.errors import InputError
 from texplainer.files import models
-from texplainer.files.loaders import own_formats, skops
+from texplainer.files.loaders import skops
 
 
 @pytest.fixture(autouse=True)
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (own_formats, skops):
+    for module in (models, skops):
         monkeypatch.setattr(module, "try_in_child", lambda *_: None)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import texplainer as tx
-from texplainer.execution.identity import model_digest
+from texplainer.execution.manifest import model_digest
 from texplainer.files.audit import software
 from texplainer.models.libraries import LIBRARIES
 

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.execution import identity, manifest, packing, plan, shards
+from texplainer.execution import manifest, plan, worker
 from texplainer.execution.backends.table import Backend, Dispatch, find_backend
-from texplainer.execution.run_report import RunReport, sum_up
 from texplainer.execution.worker import PickledJob, ShardJob, ShardRecord, explain_quietly
 from texplainer.explainer import TExplainer
 from texplainer.files import audit
-from texplainer.files.convert import open_source
-from texplainer.files.parquet_rows import ParquetRows, RowStream, digest_rows
 from texplainer.files.paths import sweep_parts
+from texplainer.files.sources import ParquetRows, RowStream, digest_rows, open_source
 from texplainer.support.progress import OnProgress, reporting
 
 
@@ -77,7 +75,7 @@ def run(
     _check_count("workers", workers, 1)
     backend = find_backend(on)
     if backend.ships:
-        packing.check_travels(explainer)
+        worker.check_travels(explainer)
     folder = Path(destination).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     options = RunOptions(shard_rows, memory, backend.count(on, workers), retries, progress, record)
@@ -130,7 +128,7 @@ def _run(
         words = f"the manifest cannot be written ({error})"
         return sum_up(folder, header, done, [], words, time.perf_counter() - begun)
     backend, on = place
-    order = Dispatch(on, job, packing.pack_job(job) if backend.ships else PickledJob(""), options.workers)
+    order = Dispatch(on, job, worker.pack_job(job) if backend.ships else PickledJob(""), options.workers)
     records, stopped = _carry_out(backend, order, folder, header["plan"], done, options.progress)
     return sum_up(folder, header, done, records, stopped, time.perf_counter() - begun)
 
@@ -143,11 +141,11 @@ def _prepare(
     earlier: dict[str, Any] | None,
 ) -> tuple[ShardJob, dict[str, Any]]:
     """The job and the manifest's header; the plan of an earlier run is kept."""
-    explainer = packing.unpacked_explainer(explainer)
+    explainer = worker.unpacked_explainer(explainer)
     layout = shard_columns(explainer)
-    known = identity.run_fingerprint(explainer, source)
+    known = manifest.run_fingerprint(explainer, source)
     if earlier is not None:
-        _refuse_changes(identity.differing_fingerprints(earlier["fingerprint"], known), folder)
+        _refuse_changes(manifest.differing_fingerprints(earlier["fingerprint"], known), folder)
         planned = earlier["plan"]
         if planned["rows"] != source.rows:
             _refuse_changes([f"the planned rows ({planned['rows']} -> {source.rows})"], folder)
@@ -157,8 +155,8 @@ def _prepare(
     else:
         planned = _plan(explainer, source, layout, options)
     if planned["batch_rows"] != explainer.predictor.batch_rows:
-        explainer = packing.unpacked_explainer(explainer, planned["batch_rows"])
-    name = shards.bytes_digest(repr(known).encode())[:16]
+        explainer = worker.unpacked_explainer(explainer, planned["batch_rows"])
+    name = plan.bytes_digest(repr(known).encode())[:16]
     metadata = {"texplainer.version": known["texplainer"], "texplainer.run": name}
     header = {"fingerprint": known, "plan": planned, **claims(explainer, layout)}
     if options.record is not None:
@@ -168,14 +166,14 @@ def _prepare(
     return job, header
 
 
-def shard_columns(explainer: TExplainer) -> shards.ShardColumns:
+def shard_columns(explainer: TExplainer) -> plan.ShardColumns:
     """The columns of an explainer's shards, learnt from one row."""
-    return shards.ShardColumns.of(
+    return plan.ShardColumns.of(
         explain_quietly(explainer, explainer.schema.write(explainer.background.rows[:1]))
     )
 
 
-def claims(explainer: TExplainer, layout: shards.ShardColumns) -> dict[str, Any]:
+def claims(explainer: TExplainer, layout: plan.ShardColumns) -> dict[str, Any]:
     """What the manifest says of all its rows."""
     several = not isinstance(explainer.arguments["attribution"], str)
     return {
@@ -189,7 +187,7 @@ def claims(explainer: TExplainer, layout: shards.ShardColumns) -> dict[str, Any]
 
 
 def _plan(
-    explainer: TExplainer, source: ParquetRows, layout: shards.ShardColumns, options: RunOptions
+    explainer: TExplainer, source: ParquetRows, layout: plan.ShardColumns, options: RunOptions
 ) -> dict[str, int]:
     block, batch_rows = plan.BLOCKS[explainer.engine.exact], explainer.predictor.batch_rows
     width = explainer.schema.width
@@ -222,7 +220,7 @@ def _verified(
     planned = {s.index: s for s in plan.cut_shards(source.rows, header["plan"]["shard_rows"])}
     own = [r for r in earlier[1] if r.index in planned and r.file == planned[r.index].file]
     found = sorted(manifest.sound(folder, own), key=lambda r: r.index)
-    if not identity.same_dates(earlier[0]["fingerprint"], header["fingerprint"]):
+    if not manifest.same_dates(earlier[0]["fingerprint"], header["fingerprint"]):
         stream = RowStream(source)
         for record in found:
             if digest_rows(stream.read(record.start, record.stop)) != record.input:
@@ -257,3 +255,104 @@ def _carry_out(
             rows += record.rows
             tell(rows, planned["rows"])
     return records, ""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """The result of a run.
+
+    Attributes
+    ----------
+    destination
+        The folder of results.
+    rows, shards
+        Of the whole table.
+    kept
+        Shards that were already there.
+    undefined
+        Rows without an explanation; the column `reason` gives the reason.
+    failed
+        The records of shards that could not be explained or written, with their errors.
+    stopped
+        Why the run ended early, or "".
+    evaluations
+        Rows given to the model, of all shards.
+    engine, seconds
+        The engine's name; the time this run took.
+    explained
+        Rows explained by this run.
+    """
+
+    destination: Path
+    rows: int
+    shards: int
+    kept: int
+    undefined: int
+    failed: tuple[ShardRecord, ...]
+    stopped: str
+    evaluations: int
+    engine: str
+    seconds: float
+    explained: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether every row has its explanation."""
+        return not (self.failed or self.undefined or self.stopped)
+
+    @property
+    def code(self) -> int:
+        """The exit code of a program: 0, or 1 if anything is missing."""
+        return 0 if self.ok else 1
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows explained by this run, a second."""
+        return self.explained / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.explained:,} rows explained in {self.seconds:,.1f} s "
+            f"({self.rows_per_second:,.0f} rows/s, engine {self.engine}); "
+            f"{self.kept} of {self.shards} shards existed before",
+            f"results in {self.destination}",
+        ]
+        if self.undefined:
+            lines.append(f"{self.undefined:,} rows are undefined; see the column 'reason'")
+        lines += [f"shard {r.index} (rows {r.start}..{r.stop}) failed: {r.error}" for r in self.failed[:10]]
+        if len(self.failed) > 10:
+            lines.append(f"... and {len(self.failed) - 10} more")
+        if self.stopped:
+            lines.append(f"stopped early: {self.stopped}; run again to resume")
+        return "\n".join(lines)
+
+
+def sum_up(
+    folder: Path,
+    header: dict[str, Any],
+    done: list[ShardRecord],
+    records: list[ShardRecord],
+    stopped: str,
+    seconds: float,
+) -> RunReport:
+    """The report of a run from the records kept (`done`) and made; the manifest notes that it ended."""
+    good = [r for r in records if not r.error]
+    everything = [*done, *good]
+    planned = header["plan"]
+    report = RunReport(
+        destination=folder,
+        rows=planned["rows"],
+        shards=-(-planned["rows"] // planned["shard_rows"]),
+        kept=len(done),
+        undefined=sum(r.undefined for r in everything),
+        failed=tuple(r for r in records if r.error),
+        stopped=stopped,
+        evaluations=sum(r.evaluations for r in everything),
+        engine=header["engine"],
+        seconds=seconds,
+        explained=sum(r.rows for r in good),
+    )
+    if not stopped:
+        rows = sum(r.rows for r in everything)
+        manifest.append(folder, {"ended": report.code, "rows": rows, "seconds": round(seconds, 3)})
+    return report

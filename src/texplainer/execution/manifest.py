@@ -1,7 +1,15 @@
-"""The run's memory: a header line, then one line a shard, appended as they finish.
+"""The record of a run: a header line, then one line per shard, appended as they finish.
 
 The header holds fingerprint and plan and is written whole; a line torn by a crash is skipped. On resume the
-manifest is written anew with the shards that were found sound. The last line of a run sums it up.
+manifest is written anew with the shards that were found sound. The last line of a run is its summary.
+
+The fingerprint says what a run depends on. A model of a known library is identified by its content; a function by
+its name and by what it predicts for the background, for its code cannot be compared. Data is identified by names,
+sizes and dates of its files; where these do not tell (a frame in memory, a touched file), the rows of every
+finished shard are compared.
+
+A finished folder can be signed: one signature of the header and of every shard's record, which holds the hash of
+the shard's file, so that no byte of the folder can change unnoticed.
 """
 
 from __future__ import annotations
@@ -16,14 +24,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import joblib
+import numpy as np
+from joblib.hashing import NumpyHasher
+
+from texplainer import __version__
 from texplainer.errors import InputError
-from texplainer.execution import shards
+from texplainer.execution import plan
+from texplainer.execution.plan import bytes_digest
 from texplainer.execution.worker import ShardRecord
+from texplainer.explainer import TExplainer
 from texplainer.files import audit
 from texplainer.files.paths import locked, put_whole
+from texplainer.files.sources import ParquetRows
+from texplainer.models.libraries import library_called
 from texplainer.support import hashing
 
 FILE = "_manifest.jsonl"
+SIGNATURE = "_signature.json"
 LOCK = "_lock"
 FORMAT, VERSION = "texplainer-run", 2
 SHARD = re.compile(r"part-\d{8}\.parquet")
@@ -88,7 +106,7 @@ def sound(folder: Path, records: Iterable[ShardRecord]) -> list[ShardRecord]:
     def whole(record: ShardRecord) -> bool:
         path = folder / record.file
         try:
-            return path.stat().st_size == record.bytes and shards.digest_file(path) == record.sha256
+            return path.stat().st_size == record.bytes and plan.digest_file(path) == record.sha256
         except OSError:
             return False
 
@@ -117,13 +135,13 @@ def clear(folder: Path) -> None:
             f"{folder} holds {min(strangers - set(ours))}, which its manifest does not name; nothing was "
             "removed. Choose another destination, or move this file away."
         )
-    for name in (*ours, FILE, "_signature.json"):
+    for name in (*ours, FILE, SIGNATURE):
         (folder / name).unlink(missing_ok=True)
 
 
 def _run_name(header: Mapping[str, Any]) -> str:
     """The name of a run that its shards carry."""
-    return shards.bytes_digest(repr(header.get("fingerprint")).encode())[:16]
+    return bytes_digest(repr(header.get("fingerprint")).encode())[:16]
 
 
 def _is_of_run(path: Path, run: str) -> bool:
@@ -156,3 +174,130 @@ def alone(folder: Path) -> Iterator[None]:
     busy = f"another run is writing to {folder}; wait for it or choose another folder."
     with locked(folder / LOCK, busy):
         yield
+
+
+PROBE_ROWS = 1000
+IGNORED = {"model", "background", "batch_rows"}  # digested apart, or part of the plan
+
+
+def run_fingerprint(explainer: TExplainer, source: ParquetRows) -> dict[str, Any]:
+    """The fingerprint of a run."""
+    settings = {k: plain_setting(v) for k, v in explainer.arguments.items() if k not in IGNORED}
+    return {
+        "texplainer": __version__,
+        "model": model_digest(explainer),
+        "background": bytes_digest(np.ascontiguousarray(explainer.background.rows).tobytes()),
+        "engine": explainer.engine.name,
+        "settings": settings,
+        "data": source.identity(),
+    }
+
+
+def model_digest(explainer: TExplainer) -> str:
+    """A digest of the model: its type and its content, or its behaviour where content cannot be had."""
+    predictor = explainer.predictor
+    model, shown = predictor.model, library_called(predictor.kind).content
+    name = f"{type(model).__module__}.{getattr(model, '__qualname__', type(model).__qualname__)}"
+    try:
+        content = None if shown is None else content_digest(shown(model))
+    except Exception:
+        content = None
+    if content is None:
+        rows = explainer.background.rows[:PROBE_ROWS]
+        content = bytes_digest(np.ascontiguousarray(predictor.everything(rows)).tobytes())
+    return bytes_digest(f"{name} {content}".encode())
+
+
+class _Hasher(NumpyHasher):
+    """That of joblib without random generators: a fitted model uses none, and not every file keeps them."""
+
+    def save(self, obj: Any) -> None:
+        super().save(type(obj).__name__ if isinstance(obj, GENERATORS) else obj)
+
+
+GENERATORS = (np.random.RandomState, np.random.Generator)
+
+
+def content_digest(model: Any) -> str:
+    """A digest of all parts of a model, the same in every process and for every time it is loaded."""
+    return str(_Hasher(hash_name="md5").hash(model))
+
+
+def plain_setting(value: Any) -> Any:
+    """A setting as JSON can hold it; large ones as a digest."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    try:
+        return f"{type(value).__name__} {joblib.hash(value)}"
+    except Exception:
+        return type(value).__name__
+
+
+def differing_fingerprints(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Describe the differences between two runs; file dates are ignored."""
+    words = [f"the {key}" for key in ("model", "background") if old[key] != new[key]]
+    words += [f"{key} ({old[key]} -> {new[key]})" for key in ("texplainer", "engine") if old[key] != new[key]]
+    before, after = old["settings"], new["settings"]
+    words += [
+        f"{key}= ({before.get(key)!r} -> {after.get(key)!r})"
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+    return words + _data_changes(old["data"], new["data"])
+
+
+def _data_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    words = [
+        f"the data's {key} ({_short(old[key])} -> {_short(new[key])})"
+        for key in ("rows", "columns")
+        if old[key] != new[key]
+    ]
+    before, after = old.get("files"), new.get("files")
+    if before is not None and after is not None:
+        if list(before) != list(after):
+            words.append(f"the data's files ({_short(list(before))} -> {_short(list(after))})")
+        words += [
+            f"the file {name} ({before[name][0]} -> {after[name][0]} bytes)"
+            for name in before
+            if name in after and before[name][0] != after[name][0]
+        ]
+    return words
+
+
+def same_dates(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the data's files are untouched since."""
+    files = old["data"].get("files")
+    return files is not None and files == new["data"].get("files")
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def sign_folder(folder: Path, key: Any) -> None:
+    """Sign a finished run with the private key (PEM) at a path."""
+    found = read_manifest(folder)
+    if found is None:
+        raise InputError(f"{folder} does not contain a run to sign.")
+    put_whole(folder / SIGNATURE, json.dumps(audit.sign(_content(*found), Path(key))).encode())
+
+
+def check_folder(
+    folder: Path, header: Mapping[str, Any], records: Iterable[ShardRecord], key: Any = None
+) -> tuple[bool, str]:
+    """Return whether a folder's signature is valid, with a message; `key` is the public key's path."""
+    content = {"sha256": _content(header, records)}
+    if not (folder / SIGNATURE).exists():
+        return audit.check_signature(content, key)
+    try:
+        found = json.loads((folder / SIGNATURE).read_bytes())
+    except ValueError:
+        found = {}
+    return audit.check_signature({**content, "signature": found}, key)
+
+
+def _content(header: Mapping[str, Any], records: Iterable[ShardRecord]) -> str:
+    """One fingerprint of all the manifest says."""
+    lines = [asdict(record) for record in sorted(records, key=lambda r: r.index) if not record.error]
+    return hashing.of_facts({"header": dict(header), "shards": lines})

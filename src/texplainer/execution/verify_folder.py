@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.execution import driver, identity, manifest, packing, plan, shards, signature
+from texplainer.execution import driver, manifest, plan, worker
 from texplainer.execution.worker import ShardJob, ShardRecord, explain_block, one_thread
-from texplainer.files import audit, columns, models, verify
-from texplainer.files.convert import open_source
-from texplainer.files.parquet_rows import RowStream, digest_rows, read_shard
+from texplainer.files import audit, formats, models, verify
+from texplainer.files.sources import RowStream, digest_rows, open_source, read_shard
 
 LAST = {"format", "version", "fingerprint", "plan", "record", "sha256"}
 
@@ -37,7 +36,7 @@ def verify_folder(
     """Recompute a run's shards and compare; `rows` limits the work to evenly spaced shards."""
     folder = Path(folder)
     header, records = _read(folder)
-    holds, words = signature.check_folder(folder, header, records.values(), public_key)
+    holds, words = manifest.check_folder(folder, header, records.values(), public_key)
     failures = [] if holds else [words]
     if audit.broken_seal(header):
         failures.append("the manifest's header changed after it was written")
@@ -45,7 +44,7 @@ def verify_folder(
     failures += verify.foreign(header["record"], job.facts)
     ledger = verify.Ledger(tolerance)
     with tempfile.TemporaryDirectory() as copy, one_thread():
-        explainer = packing.unpacked_explainer(job.explainer, header["plan"]["batch_rows"])
+        explainer = worker.unpacked_explainer(job.explainer, header["plan"]["batch_rows"])
         source = open_source(job.table, explainer.schema.inner or explainer.schema, Path(copy))
         layout = driver.shard_columns(explainer)
         failures += _false_header(header, explainer, source, layout, ledger)
@@ -88,7 +87,7 @@ def _false_header(
     header: Mapping[str, Any],
     explainer: Any,
     source: Any,
-    layout: shards.ShardColumns,
+    layout: plan.ShardColumns,
     ledger: verify.Ledger,
 ) -> list[str]:
     truth = driver.claims(explainer, layout)
@@ -100,7 +99,7 @@ def _false_header(
         words.append("the manifest's plan is not one for this table")
     known: Any = header.get("fingerprint")
     try:
-        changed = identity.differing_fingerprints(known, identity.run_fingerprint(explainer, source))
+        changed = manifest.differing_fingerprints(known, manifest.run_fingerprint(explainer, source))
     except (KeyError, TypeError, AttributeError):
         return [*words, "the manifest's fingerprint is malformed"]
     # the data may have been copied from another format, or moved: its own fingerprint tells
@@ -119,9 +118,7 @@ def _wrong_files(folder: Path, planned: list[plan.Shard], records: Mapping[int, 
             shard.index,
         ):
             words.append(f"the record of shard {record.index} is not one of the plan")
-        elif (
-            not (folder / record.file).is_file() or shards.digest_file(folder / record.file) != record.sha256
-        ):
+        elif not (folder / record.file).is_file() or plan.digest_file(folder / record.file) != record.sha256:
             words.append(f"{record.file} changed after it was written")
     return words
 
@@ -138,14 +135,14 @@ def _compare_shard(
     ):
         yield f"{shard.file} has other rows or columns than its run"
         return
-    saved = columns.from_table(table, expected)
+    saved = formats.from_table(table, expected)
     rows = RowStream(job.source).read(shard.start, shard.stop)
     undefined = evaluations = 0
     for at in range(0, shard.rows, job.block):
         found = explain_block(job, rows.slice(at, job.block))
         count = len(found["values"])
         undefined += int(np.sum(found["stability"] == "undefined"))
-        evaluations += shards.evaluations_of(found)
+        evaluations += plan.evaluations_of(found)
         numbers = {"row": np.arange(shard.start + at, shard.start + at + count)}
         part = {name: array[at : at + count] for name, array in saved.items()}
         ledger.add(shard.start + at, part, {**numbers, **found})

@@ -1,14 +1,18 @@
-"""What is done at a worker: unpack the job once, explain the shards that arrive.
+"""What is done at a worker: unpickle the job once, explain the shards that arrive.
 
 A block that fails is tried again; then its failing rows are found by halving and recorded as undefined with
 their error. A shard that fails as a whole (it cannot be read or written) gives a record with its error. So
 every shard gives a record and nothing is raised.
+
+An explainer is sent as model, background and arguments and is built anew where it arrives. Plain pickle decides
+whether it can be sent; what is defined in a script or notebook is sent by value.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import pickle
 import sys
 import threading
@@ -16,19 +20,21 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from texplainer.errors import BackgroundWarning, EngineWarning, ModelError, UndefinedRowsWarning
-from texplainer.execution import shards
+from texplainer.errors import BackgroundWarning, EngineWarning, InputError, ModelError, UndefinedRowsWarning
+from texplainer.execution import plan
 from texplainer.execution.plan import Shard
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import is_text
-from texplainer.files.parquet_rows import ParquetRows, RowStream, digest_rows, encode_parquet
 from texplainer.files.paths import put_whole
+from texplainer.files.sources import ParquetRows, RowStream, digest_rows, encode_parquet
+from texplainer.models.libraries import library_called
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -40,7 +46,7 @@ class ShardJob:
     explainer: TExplainer
     source: ParquetRows
     destination: str
-    layout: shards.ShardColumns
+    layout: plan.ShardColumns
     block: int
     retries: int
     metadata: dict[str, str]
@@ -129,11 +135,11 @@ def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
         shard.start,
         shard.stop,
         shard.file,
-        sha256=shards.bytes_digest(data),
+        sha256=plan.bytes_digest(data),
         bytes=data.size,
         input=digest_rows(rows),
         undefined=sum(int(np.sum(block["stability"] == "undefined")) for block in blocks),
-        evaluations=sum(shards.evaluations_of(block) for block in blocks),
+        evaluations=sum(plan.evaluations_of(block) for block in blocks),
         engine=job.explainer.engine.name,
     )
 
@@ -155,8 +161,8 @@ def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
     if job.retries and len(lost) and _recovers(job, rows.take(lost), int(undefined.sum())):
         found = explain_quietly(job.explainer, rows)
     if _undefined(found).all(axis=0).any():  # no row was explained: some arrays were never made
-        return {**job.layout.blank(len(rows), ""), **shards.stored_arrays(found)}
-    return shards.stored_arrays(found)
+        return {**job.layout.blank(len(rows), ""), **plan.stored_arrays(found)}
+    return plan.stored_arrays(found)
 
 
 def _undefined(found: Explanation) -> np.ndarray:
@@ -249,3 +255,46 @@ def explain_kept(name: str, shard: Shard) -> ShardRecord:
                 job: ShardJob = pickle.loads(_KEPT[name].blob)
             _OPEN[name] = (job, RowStream(job.source))
         return explain_shard(*_OPEN[name], shard)
+
+
+def unpacked_explainer(explainer: TExplainer, batch_rows: int | None = None) -> TExplainer:
+    """Return the explainer as a worker rebuilds it; `batch_rows` may be reduced.
+
+    It is pickled even if it stays in this process: pickling turns views into contiguous arrays, and matrix
+    products can round differently for them.
+    """
+    arguments = dict(explainer.arguments)
+    with contextlib.suppress(Exception):  # what cannot travel stays as it is
+        arguments = pickle.loads(_cloudpickle().dumps(arguments))
+    if batch_rows is not None:
+        arguments["batch_rows"] = batch_rows
+    with as_a_worker():
+        return TExplainer(**arguments)
+
+
+def check_travels(explainer: TExplainer) -> None:
+    """Raise before the run starts if the explainer cannot leave this process."""
+    try:
+        pickle.dumps(explainer)
+    except Exception as error:
+        model: Any = explainer.predictor.model
+        name = getattr(model, "__qualname__", type(model).__qualname__)
+        remedy = library_called(explainer.predictor.kind).remedy
+        raise InputError(
+            f"the model {name} cannot be sent to other processes ({type(error).__name__}: {error}). "
+            f"{remedy}, or use on='serial'."
+        ) from error
+
+
+def pack_job(job: ShardJob) -> PickledJob:
+    """A job in bytes."""
+    blob = _cloudpickle().dumps(job)
+    return PickledJob(hashlib.sha256(blob).hexdigest()[:16], blob)
+
+
+def _cloudpickle() -> Any:
+    """The pickler joblib brings along: a package of its own, or part of older versions."""
+    try:
+        return import_module("cloudpickle")
+    except ImportError:
+        return import_module("joblib.externals.cloudpickle")

@@ -332,9 +332,9 @@ class Explanation:
 
     def to_excel(self, path: Any) -> Any:
         """Write an .xlsx file with the sheets "values" (`to_frame`) and "importance"; give its path."""
-        from texplainer.files import excel
+        from texplainer.files import results
 
-        return excel.write_workbook(self, path)
+        return results.write_workbook(self, path)
 
     def to_pixels(self) -> np.ndarray:
         """Values by pixel, every pixel that of its segment: (rows, height, width), or with outputs last."""

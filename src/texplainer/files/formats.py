@@ -1,15 +1,18 @@
 """The file formats of a saved explanation: npz, Parquet, Arrow, CSV, JSON lines.
 
-Every format is a `ResultFormat`: `open` gives a sink that takes arrays piece by piece and a header at the
-end, `blocks` gives the header and then the arrays, some rows at a time. The four tables share the layout of
-`columns`, which the header repeats.
+Every format is a `ResultFormat`: `open` gives a sink that takes arrays piece by piece and a header at the end,
+`blocks` gives the header and then the arrays, some rows at a time. In the four tables an array of shape
+(rows, features, outputs) becomes one column per feature and output, named `values/age/yes`, in C order. The
+layout, which the header holds, lists the columns of every array, so that reading needs no parsing of names.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.files import columns as layouts
-from texplainer.files.loaders.npz import BLOCK_ROWS, npz_blocks
+from texplainer.explanation.fields import axes_of
+from texplainer.files.loaders import safety
 from texplainer.files.tables import STREAMED
 from texplainer.support.hashing import plain
 
+BLOCK_ROWS = 4096  # read at a time
 KEY = b"texplainer"
 FLUSH_BYTES = 32 * 2**20
+ArrayColumns = Sequence[Mapping[str, Any]]
 Arrays = Mapping[str, np.ndarray]
 #: the header, then the arrays of some rows at a time
 ResultBlocks = Iterator[dict[str, Any]]
@@ -71,7 +76,130 @@ class NpzSink:
         """Nothing was written yet."""
 
 
+def npz_blocks(path: Path) -> Iterator[dict[str, Any]]:
+    """An archive that was checked for bombs and forged names, some rows of all its entries at a time."""
+    safety.check_archive(path)
+    with zipfile.ZipFile(path) as archive, ExitStack() as stack:
+        with archive.open("header.npy") as file:
+            header = json.loads(np.lib.format.read_array(file, allow_pickle=False).tobytes())
+        yield header
+        entries = {
+            name: NpyStream(stack.enter_context(archive.open(f"{entry}.npy")))
+            for entry, name in header["layout"]["entries"].items()
+        }
+        text = header["layout"]["text"]
+        rows = {len(column) for column in text.values()} | {entry.rows for entry in entries.values()}
+        if len(rows) != 1:
+            raise ValueError("its arrays have different numbers of rows")
+        for start in range(0, rows.pop(), BLOCK_ROWS):
+            arrays = {name: entry.next_rows(BLOCK_ROWS) for name, entry in entries.items()}
+            words = {n: np.array(v[start : start + BLOCK_ROWS], dtype=object) for n, v in text.items()}
+            yield arrays | words
+
+
+class NpyStream:
+    """The rows of one array of an archive, one after the other."""
+
+    def __init__(self, file: Any) -> None:
+        major = np.lib.format.read_magic(file)[0]
+        read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}[major]
+        shape, fortran, self.dtype = read(file)
+        if fortran or self.dtype.hasobject or not shape:
+            raise ValueError("it contains an array of an unexpected format")
+        self.file, self.rows, self.shape = file, shape[0], shape[1:]
+
+    def next_rows(self, most: int) -> np.ndarray:
+        """The next rows, at most so many."""
+        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        content = self.file.read(min(most, self.rows) * size)
+        count = min(most, self.rows)
+        self.rows -= count
+        if len(content) != count * size:
+            raise ValueError("one of its arrays ends early")
+        return np.frombuffer(content, self.dtype).reshape(count, *self.shape).copy()
+
+
 # ---------------------------------------------------------------- tables: arrays <-> columns
+
+
+def array_columns(
+    name: str, array: np.ndarray, features: Sequence[str], outputs: Sequence[str]
+) -> dict[str, Any]:
+    """How one array is spread over columns."""
+    labels = {"f": list(features), "o": list(outputs) if len(outputs) > 1 else [""]}
+    columns = [name]
+    for axis, length in zip(axes_of(name, array)[1:], array.shape[1:], strict=True):
+        ends = labels.get(axis, [str(i) for i in range(length)])
+        escaped = [end.replace("\\", "\\\\").replace("/", "\\/") for end in ends]
+        columns = [f"{column}/{end}" if end else column for column in columns for end in escaped]
+    flat = array.reshape(len(array), -1)
+    kinds = [_kind(flat[:, j]) for j in range(flat.shape[1])]
+    return {
+        "name": name,
+        "dtype": array.dtype.str,
+        "shape": list(array.shape[1:]),
+        "columns": columns,
+        "kinds": kinds,
+    }
+
+
+def _kind(column: np.ndarray) -> str:
+    """The Arrow type of a column: mixed arrays hold numbers, truths or texts, one kind a column."""
+    import pyarrow as pa
+
+    if column.dtype.kind == "U":
+        return "string"
+    if column.dtype.kind != "O":
+        return str(pa.from_numpy_dtype(column.dtype))
+    try:
+        found = str(pa.array(column.tolist()).type)
+    except pa.ArrowException as error:
+        raise InputError(f"a column mixes types ({error}); save it as .npz instead.") from error
+    return "string" if found == "null" else found
+
+
+def arrow_schema(layout: ArrayColumns) -> Any:
+    """The Arrow schema of a layout."""
+    import pyarrow as pa
+
+    pairs = [pair for slot in layout for pair in zip(slot["columns"], slot["kinds"], strict=True)]
+    return pa.schema([(column, pa.type_for_alias(kind)) for column, kind in pairs])
+
+
+def to_table(arrays: Mapping[str, np.ndarray], layout: ArrayColumns) -> Any:
+    """Arrays -> an Arrow table."""
+    import pyarrow as pa
+
+    columns = []
+    for slot in layout:
+        flat = arrays[slot["name"]].reshape(len(arrays[slot["name"]]), -1)
+        text = flat.dtype.kind in "UO"
+        for j, kind in enumerate(slot["kinds"]):
+            cells = flat[:, j].tolist() if text else np.ascontiguousarray(flat[:, j])
+            columns.append(pa.array(cells, pa.type_for_alias(kind)))
+    return pa.table(columns, schema=arrow_schema(layout))
+
+
+def from_table(table: Any, layout: ArrayColumns) -> dict[str, np.ndarray]:
+    """An Arrow table -> the arrays it holds."""
+    arrays = {}
+    if table.num_columns != sum(len(slot["columns"]) for slot in layout):
+        raise ValueError(f"it has {table.num_columns} columns, not those of its header")
+    columns = iter(table.columns)
+    for slot in layout:
+        dtype = np.dtype(slot["dtype"])
+        flat = np.empty((table.num_rows, len(slot["columns"])), dtype=dtype)
+        for j, kind in enumerate(slot["kinds"]):
+            flat[:, j] = _cells(next(columns), kind, dtype)
+        arrays[slot["name"]] = flat.reshape(table.num_rows, *slot["shape"])
+    return arrays
+
+
+def _cells(column: Any, kind: str, dtype: np.dtype) -> Any:
+    if dtype.kind in "UO":
+        missing = np.nan if kind in ("double", "float") else None
+        return [missing if cell is None else cell for cell in column.to_pylist()]
+    return column.to_numpy()
 
 
 class TableSink:
@@ -85,11 +213,9 @@ class TableSink:
     def write(self, arrays: Arrays, features: Sequence[str], outputs: Sequence[str]) -> None:
         """Add rows."""
         if not self.layout:
-            self.layout = [
-                layouts.array_columns(name, array, features, outputs) for name, array in arrays.items()
-            ]
-            self.start(layouts.arrow_schema(self.layout))
-        self.held.append(layouts.to_table(arrays, self.layout))
+            self.layout = [array_columns(name, array, features, outputs) for name, array in arrays.items()]
+            self.start(arrow_schema(self.layout))
+        self.held.append(to_table(arrays, self.layout))
         if sum(table.nbytes for table in self.held) >= FLUSH_BYTES:
             self.flush()
 
@@ -214,7 +340,7 @@ def parquet_blocks(path: Path) -> ResultBlocks:
         header = _header_of(file.metadata.metadata)
         yield header
         for batch in file.iter_batches(BLOCK_ROWS, use_threads=False):
-            yield layouts.from_table(_sound(batch), header["layout"])
+            yield from_table(_sound(batch), header["layout"])
 
 
 def arrow_blocks(path: Path) -> ResultBlocks:
@@ -228,7 +354,7 @@ def arrow_blocks(path: Path) -> ResultBlocks:
         for i in range(file.num_record_batches - 1):
             table = _sound(file.get_batch(i))
             for start in range(0, len(table), BLOCK_ROWS):
-                yield layouts.from_table(table.slice(start, BLOCK_ROWS), header["layout"])
+                yield from_table(table.slice(start, BLOCK_ROWS), header["layout"])
 
 
 def csv_blocks(path: Path) -> ResultBlocks:
@@ -238,7 +364,7 @@ def csv_blocks(path: Path) -> ResultBlocks:
     header = _beside(path)
     yield header
     convert = csv.ConvertOptions(
-        column_types=layouts.arrow_schema(header["layout"]),
+        column_types=arrow_schema(header["layout"]),
         null_values=["", "nan"],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
@@ -246,18 +372,18 @@ def csv_blocks(path: Path) -> ResultBlocks:
     parse = csv.ParseOptions(newlines_in_values=True)
     with csv.open_csv(path, parse_options=parse, convert_options=convert) as opened:
         for batch in opened:
-            yield layouts.from_table(_sound(batch), header["layout"])
+            yield from_table(_sound(batch), header["layout"])
 
 
 def json_lines_blocks(path: Path) -> ResultBlocks:
     """A JSON lines result with the header beside it."""
     header = _beside(path)
     yield header
-    schema = layouts.arrow_schema(header["layout"])
+    schema = arrow_schema(header["layout"])
     with path.open(encoding="utf-8") as file:
         while lines := list(islice(file, BLOCK_ROWS)):
             table = _from_records([json.loads(line) for line in lines], schema)
-            yield layouts.from_table(table, header["layout"])
+            yield from_table(table, header["layout"])
 
 
 def _from_records(records: list[dict[str, Any]], schema: Any) -> Any:

@@ -1,6 +1,7 @@
 """Model files in, without running anything from them.
 
-A file's suffix says who reads it: a function of `LOADERS`, or the library that states it as its own. None of
+A file's suffix says who reads it: a function of `LOADERS`, or the library that states it as its own
+(`models/libraries`), whose files are checked by `BEFORE` and `AFTER` and tried in a child process first. None of
 them unpickles: a pickle, also under another name, is only ever opened by the loaders of `UNSAFE`, which the
 user has to allow. A model can also be a function of an importable module, written `package.module:function`.
 """
@@ -13,11 +14,13 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.files.loaders.own_formats import load_own_format
+from texplainer.files.loaders import safety
+from texplainer.files.loaders.safety import try_in_child
 from texplainer.files.paths import existing, first_line
 from texplainer.models.libraries import file_readers
 from texplainer.support import hashing
@@ -156,3 +159,60 @@ LOADERS: dict[str, Callable[[Path, Consent], Any]] = {
     ".pth": _torch_state,
 }
 UNSAFE: dict[str, Callable[[Path], Any]] = {".pkl": _pickle, ".pickle": _pickle, ".joblib": _joblib}
+
+
+def load_own_format(path: Path) -> Any:
+    """Read a model by the library whose suffix the file has."""
+    suffix = path.suffix.lower()
+    library, file = file_readers()[suffix]
+    _check_opening(path, file.openings)
+    if suffix in BEFORE:
+        BEFORE[suffix](path)
+    import_module(file.package)  # a forked child then has it
+    try_in_child(path, library.name, _read_and_ask, suffix)
+    return _read(path, suffix, threads=0)
+
+
+def _read_and_ask(suffix: str, path: Path) -> None:
+    """In the child: the model is looked at before it is asked, for its library believes what it read."""
+    file_readers()[suffix][1].ask(_read(path, suffix, threads=1))
+
+
+def _read(path: Path, suffix: str, threads: int) -> Any:
+    model = file_readers()[suffix][1].read(path, threads)
+    if suffix in AFTER:
+        AFTER[suffix](path, model)
+    return model
+
+
+def _check_opening(path: Path, openings: tuple[bytes, ...]) -> None:
+    """Refuse a file of another format before its library's parser meets it."""
+    if not openings:
+        return
+    with path.open("rb") as file:
+        start = file.read(max(map(len, openings)))
+    if not start.startswith(openings):
+        raise InputError(
+            f"{path} starts with {start!r}; a {path.suffix} model starts with {openings[0]!r}. "
+            "It is another kind of file, or damaged."
+        )
+
+
+def _check_lightgbm_text(path: Path) -> None:
+    text = path.read_bytes()
+    if b"\nend of trees" not in text:
+        raise InputError(f"{path} ends before its last tree; it is truncated.")
+    safety.check_lightgbm(path, text)
+
+
+#: suffix -> what is looked at before the library's reader meets the file
+BEFORE: dict[str, Callable[[Path], object]] = {
+    ".json": lambda path: safety.check_xgboost_json(path, path.read_bytes()),
+    ".ubj": lambda path: safety.check_ubjson(path.read_bytes()),
+    ".txt": _check_lightgbm_text,
+}
+#: suffix -> what is looked at in the model it made of the file
+AFTER: dict[str, Callable[[Path, Any], object]] = {
+    ".json": safety.check_xgboost,
+    ".ubj": safety.check_xgboost,
+}

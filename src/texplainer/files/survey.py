@@ -4,10 +4,17 @@ A table is read twice. `survey` goes through it once and notes the columns, the 
 columns hold text, so that a column's type is known from all its cells and not from the first thousand;
 `pieces` then gives frames of a fixed number of rows, whatever the file's own blocks are. Memory holds one
 piece, not the table.
+
+A table of text can be written in another way than it is read: a column of `1,5` or `1 000` would be taken for a
+category, a table with semicolons for one wide column. Such a table is refused, with the remedy, unless the
+separator or the decimal mark is passed.
 """
 
 from __future__ import annotations
 
+import gzip
+import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.files import doubts, tables
+from texplainer.files import tables
 from texplainer.files.paths import existing
 from texplainer.support import hashing
 from texplainer.support.messages import suggest
@@ -62,13 +69,13 @@ def survey(path: Any, dialect: tables.Dialect | None = None) -> DiskTable:
     path, dialect = existing(path), dialect or tables.Dialect()
     texts = tables.table_format(path).texts
     if texts:
-        doubts.check_separator(path, dialect)
+        check_separator(path, dialect)
     notes: dict[int, ColumnNotes] = {}
     rows = 0
     for block in tables.read_blocks(path, None, dialect):
         for j, (name, column) in enumerate(zip(block.schema.names, block.columns, strict=True)):
             if texts:
-                doubts.check_quotes(path, column, name, rows)
+                check_quotes(path, column, name, rows)
             notes.setdefault(j, ColumnNotes(name)).add(column, rows, dialect if texts else None)
         rows += block.num_rows
     if rows == 0:
@@ -78,7 +85,7 @@ def survey(path: Any, dialect: tables.Dialect | None = None) -> DiskTable:
     if twice:
         raise InputError(f"{path} names the columns {', '.join(map(repr, twice))} twice; rename them.")
     if dialect.decimal is None:
-        doubts.check_numbers(path, {note.name: note.odd for note in notes.values() if note.odd})
+        check_numbers(path, {note.name: note.odd for note in notes.values() if note.odd})
     firsts = {note.name: tuple(note.levels.values()) for note in notes.values() if note.has_levels}
     types = tuple(note.kind for note in notes.values())
     return DiskTable(path, names, types, rows, firsts, hashing.of_file(path), dialect)
@@ -178,7 +185,7 @@ class ColumnNotes:
         if str(column.type) in TEXTS:
             self._note_levels(column, start)
         if dialect is not None and kind != "number" and self.odd is not None:
-            self.odd = doubts.odd_number(column)
+            self.odd = odd_number(column)
 
     @property
     def has_levels(self) -> bool:
@@ -228,3 +235,72 @@ def _kind_of_texts(column: Any, decimal: str) -> str:
 def _frame(table: Any) -> Any:
     # without the writer's notes to pandas: they come with the file, and say nothing the types do not
     return table.replace_schema_metadata(None).to_pandas(split_blocks=True)
+
+
+SEPARATORS = (";", "\t", "|", ",")
+_PLAIN = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
+_BETWEEN = " \u00a0\u2009\u202f'\u2019,"  # blanks of several widths, apostrophes, the comma
+#: how a number may be written that is not read as one -> what to do about it
+WRITTEN = {
+    r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*": "its numbers have decimal commas; pass --decimal ,",
+    rf"\s*[+-]?\d{{1,3}}([{_BETWEEN}]\d{{3}})+([.,]\d+)?\s*": "its numbers have thousands separators; "
+    "remove them, or pass --decimal . if they are not numbers",
+}
+
+
+def check_separator(path: Path, dialect: tables.Dialect) -> None:
+    """Reject a table whose first line has a different separator."""
+    expected = tables.table_format(path).separator
+    if dialect.separator is not None:
+        return
+    opened = gzip.open if tables.suffix_of(path).endswith(".gz") else open
+    try:
+        with opened(path, "rb") as file:
+            line = file.readline(1 << 16).decode("utf-8", "replace")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} cannot be unpacked ({error}).") from error
+    others = [mark for mark in SEPARATORS if mark in line]
+    if others and expected not in line:
+        mark = {"\t": "tab"}.get(others[0], others[0])
+        raise InputError(
+            f"{path} does not have {expected!r} in its first line but {others[0]!r}; if that is the "
+            f"delimiter, pass --separator '{mark}', otherwise --separator '{expected}'."
+        )
+
+
+def check_quotes(path: Path, column: Any, name: str, start: int) -> None:
+    """Reject a table with an unclosed quotation mark."""
+    if column.type != "string":
+        return
+    compute = _compute()
+    at = compute.index(compute.match_substring(column, "\n"), True).as_py()
+    if at >= 0 and tables.open_quote(path):
+        raise InputError(
+            f"{path}, row {start + at}: the value of {name!r} spans several lines: a quotation mark is not "
+            "closed; close or remove it."
+        )
+
+
+def odd_number(column: Any) -> str | None:
+    """A cell of a column of texts all of which are numbers in some dialect, but not in ours; or None."""
+    compute = _compute()
+    for pattern in WRITTEN:
+        if compute.all(compute.match_substring_regex(column, f"^({pattern}|{_PLAIN})$")).as_py():
+            at = compute.index(compute.match_substring_regex(column, f"^({pattern})$"), True).as_py()
+            if at >= 0:
+                return column[at].as_py()
+    return None
+
+
+def check_numbers(path: Path, odd: Mapping[str, str]) -> None:
+    """Refuse a table with columns (name -> a cell) that hold numbers of another dialect."""
+    for name, cell in odd.items():
+        remedy = next(words for pattern, words in WRITTEN.items() if re.fullmatch(pattern, cell))
+        raise InputError(f"{path}: the column {name!r} holds {cell!r}; {remedy}.")
+
+
+def _compute() -> Any:
+    """Arrow's functions, which are made as they are imported: type checkers do not see them."""
+    import pyarrow.compute
+
+    return pyarrow.compute

@@ -19,7 +19,7 @@ from texplainer.execution.worker import (
     failed,
     keep_pickled,
 )
-from texplainer.files.parquet_rows import RowStream
+from texplainer.files.sources import RowStream
 from texplainer.support.process import end_with
 
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError
-from texplainer.files.loaders import zip_safety
-from texplainer.files.loaders.tree_safety import check_boosters
-from texplainer.files.loaders.trial import try_in_child
+from texplainer.files.loaders import safety
+from texplainer.files.loaders.safety import check_boosters, try_in_child
 from texplainer.models.libraries import trial_rows
 
 _KERNELS = (
@@ -54,7 +53,7 @@ def load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
     """Read a model; `trust` names further types the user answers for."""
     import skops.io
 
-    zip_safety.check_archive(path)
+    safety.check_archive(path)
     try:
         types = set(skops.io.get_untrusted_types(file=path))
     except Exception as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
-from texplainer.files.loaders import zip_safety
+from texplainer.files.loaders import safety
 from texplainer.files.paths import first_line
 
 #: entries below the archive's root folder that torch.export.save writes for a program of tensors
@@ -41,7 +41,7 @@ def load_program(path: Path) -> Any:
     """Read a torch.export archive (.pt2) as a module."""
     import torch
 
-    zip_safety.check_archive(path)
+    safety.check_archive(path)
     _check_program(path)
     try:
         with _weights_only():
@@ -57,7 +57,7 @@ def load_state(path: Path, module: Any) -> Any:
     """Read weights (a state dict) into the module that `module()` makes."""
     import torch
 
-    zip_safety.check_archive(path)
+    safety.check_archive(path)
     network = module()
     if not isinstance(network, torch.nn.Module):
         raise InputError(f"the named module gave a {type(network).__name__}; expected a torch.nn.Module.")

@@ -16,20 +16,20 @@ import pytest
 
 from texplainer.errors import InputError
 from texplainer.files import models
-from texplainer.files.loaders import trial
+from texplainer.files.loaders import safety
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="children are forked")
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from texplainer.files.loaders import trial
+from texplainer.files.loaders import safety
 
 def sleeping(path):
     path.with_suffix(".pid").write_text(str(os.getpid()))
     time.sleep(300)
 
-trial.TRIAL_SECONDS["fork"] = 300
-trial.try_in_child(Path(sys.argv[1]), "x", sleeping)
+safety.TRIAL_SECONDS["fork"] = 300
+safety.try_in_child(Path(sys.argv[1]), "x", sleeping)
 """
 
 
@@ -85,11 +85,11 @@ def leaving(path: Path) -> None:
 )
 def test_a_file_that_is_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask, words) -> None:  # fmt: skip
     (tmp_path / "model.x").write_bytes(b"x")
-    monkeypatch.setattr(trial, "FREE_BYTES", 2**28)
-    monkeypatch.setattr(trial, "TRIAL_SECONDS", {"fork": 1, "fresh": 0})
-    monkeypatch.setattr(trial.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(safety, "FREE_BYTES", 2**28)
+    monkeypatch.setattr(safety, "TRIAL_SECONDS", {"fork": 1, "fresh": 0})
+    monkeypatch.setattr(safety.threading, "active_count", lambda: 1)
     with pytest.raises(InputError, match=words):
-        trial.try_in_child(tmp_path / "model.x", "x", ask)
+        safety.try_in_child(tmp_path / "model.x", "x", ask)
 
 
 @pytest.mark.parametrize("forks", [True, False])
@@ -97,7 +97,7 @@ def test_a_booster_that_claims_a_hundred_million_features_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: bool
 ) -> None:
     pytest.importorskip("xgboost")
-    monkeypatch.setattr(trial, "_may_fork", lambda: forks)
+    monkeypatch.setattr(safety, "_may_fork", lambda: forks)
     model_shelf.xgboost(tmp_path)
     whole = (tmp_path / "model.json").read_bytes()
     forged = re.sub(rb'"num_feature":"4"', b'"num_feature":"2147483647"', whole)
@@ -183,6 +183,6 @@ def twice(path: Path) -> None:
 def test_a_file_is_tried_as_the_parent_will_load_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a reader reads beyond its arrays is not the same in a thread: such files passed, then crashed us."""
     (tmp_path / "model.x").write_bytes(b"x")
-    monkeypatch.setattr(trial.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(safety.threading, "active_count", lambda: 1)
     with pytest.raises(InputError, match="crash"):
-        trial.try_in_child(tmp_path / "model.x", "x", twice)
+        safety.try_in_child(tmp_path / "model.x", "x", twice)
