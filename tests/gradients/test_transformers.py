@@ -12,7 +12,10 @@ from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
     PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
     RobustScaler,
+    SplineTransformer,
     StandardScaler,
 )
 
@@ -31,6 +34,12 @@ FITTED = {
         RobustScaler(with_centering=False),
         RobustScaler(with_scaling=False),
     ],
+    "PowerTransformer": [PowerTransformer(), PowerTransformer(standardize=False)],
+    "QuantileTransformer": [
+        QuantileTransformer(n_quantiles=9),
+        QuantileTransformer(n_quantiles=9, output_distribution="normal"),
+    ],
+    "SplineTransformer": [SplineTransformer(), SplineTransformer(4, 2, extrapolation="continue")],
     "PCA": [PCA(3), PCA(3, whiten=True)],
     "TruncatedSVD": [TruncatedSVD(3)],
     "PolynomialFeatures": [

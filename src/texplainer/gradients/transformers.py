@@ -12,12 +12,16 @@ their pullbacks in reverse; that is all of reverse-mode differentiation (Griewan
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from texplainer.errors import Unsupported
 from texplainer.types import Array
+
+RANK_FLOOR = 1e-7  # scikit-learn's own, of the ranks that become normal scores
 
 #: (outputs, rows, out) -> (outputs, rows, in)
 Pullback = Callable[[Array], Array]
@@ -25,13 +29,34 @@ Pullback = Callable[[Array], Array]
 Map = Callable[[Array], tuple[Array, Pullback]]
 
 
-def chain(model: Any) -> tuple[Map, Any]:
-    """Split a Pipeline into the map of its transformers and its last step; other models are all last step."""
+#: a ColumnTransformer of the user's own table -> its map
+OfTable = Callable[[Any], Map]
+
+
+def chain(model: Any, of_table: OfTable | None = None) -> tuple[Map, Any]:
+    """Split a Pipeline into the map of its transformers and its last step; other models are all last step.
+
+    `of_table` reads a ColumnTransformer at its beginning.
+    """
     if qualified(model) != "sklearn.pipeline.Pipeline":
         return identity, model
     *before, (_, last) = model.steps
+    if not before:
+        return chain(last, of_table)
     inner, final = chain(last)
-    return compose(*(transformer(step) for _, step in before), inner), final
+    return compose(
+        _first(before[0][1], of_table), *(transformer(step) for _, step in before[1:]), inner
+    ), final
+
+
+def _first(step: Any, of_table: OfTable | None) -> Map:
+    """The map of the step that meets the user's table."""
+    kind = qualified(step)
+    if of_table is not None and kind == "sklearn.compose._column_transformer.ColumnTransformer":
+        return of_table(step)
+    if of_table is not None and kind == "sklearn.pipeline.Pipeline":
+        return compose(_first(step.steps[0][1], of_table), *(transformer(one) for _, one in step.steps[1:]))
+    return transformer(step)
 
 
 def transformer(fitted: Any) -> Map:
@@ -193,15 +218,97 @@ def _imputer(fitted: Any) -> Map:
     )
 
 
+def _power(fitted: Any) -> Map:
+    """Yeo-Johnson or Box-Cox of each column, standardised afterwards."""
+    powers = fitted.lambdas_
+    bend = _box_cox if fitted.method == "box-cox" else _yeo_johnson
+    one = elementwise(lambda rows: bend(rows, powers))
+    return compose(one, _standard(fitted._scaler)) if fitted.standardize else one
+
+
+def _box_cox(x: Array, power: Array) -> tuple[Array, Array]:
+    logarithm = np.log(x)
+    values = np.where(power == 0, logarithm, np.expm1(power * logarithm) / np.where(power == 0, 1.0, power))
+    return values, x ** (power - 1)
+
+
+def _yeo_johnson(x: Array, power: Array) -> tuple[Array, Array]:
+    """Box-Cox of 1 + x above 0, and of 1 - x with 2 - power below."""
+    up, up_slope = _box_cox(1 + np.maximum(x, 0.0), power)
+    down, down_slope = _box_cox(1 - np.minimum(x, 0.0), 2 - power)
+    return np.where(x >= 0, up, -down), np.where(x >= 0, up_slope, down_slope)
+
+
+def _quantiles(fitted: Any) -> Map:
+    """The rank of each cell among the quantiles, by straight lines between them, perhaps as a normal score."""
+    normal = fitted.output_distribution == "normal"
+    least = norm.ppf(RANK_FLOOR - np.spacing(1))
+
+    def function(rows: Array) -> tuple[Array, Array]:
+        ranks, slopes = zip(*map(_rank, rows.T, fitted.quantiles_.T, repeat(fitted.references_)), strict=True)
+        rank, slope = np.stack(ranks, axis=1), np.stack(slopes, axis=1)
+        if not normal:
+            return rank, slope
+        score = np.clip(norm.ppf(rank), least, -least)
+        return score, np.where(np.abs(score) < -least, slope / norm.pdf(score), 0.0)
+
+    return elementwise(function)
+
+
+def _rank(x: Array, quantiles: Array, references: Array) -> tuple[Array, Array]:
+    """Where cells lie among the quantiles of their column, and the slope there; equal quantiles: the middle."""
+    up = np.interp(x, quantiles, references)
+    down = -np.interp(-x, -quantiles[::-1], -references[::-1])
+    at = np.clip(np.searchsorted(quantiles, x, side="right") - 1, 0, len(quantiles) - 2)
+    step = quantiles[at + 1] - quantiles[at]
+    inside = (x >= quantiles[0]) & (x <= quantiles[-1]) & (step > 0)
+    slope = (references[at + 1] - references[at]) / np.where(inside, step, 1.0)
+    return (up + down) / 2, np.where(inside, slope, 0.0)
+
+
+def _splines(fitted: Any) -> Map:
+    """A basis of splines of each column; outside of the knots a line, a constant or an error, as it was fitted."""
+    if fitted.extrapolation not in ("constant", "continue") or not fitted.include_bias:
+        raise Unsupported(
+            f"a SplineTransformer with extrapolation={fitted.extrapolation!r} is not in the table."
+        )
+    bases = fitted.bsplines_
+    low, high = (np.array([basis.t[side(basis)] for basis in bases]) for side in (_first_knot, _last_knot))
+
+    def forward(rows: Array) -> tuple[Array, Pullback]:
+        inside = np.clip(rows, low, high) if fitted.extrapolation == "constant" else rows
+        moves = (inside == rows).astype(float)
+        slopes = [b.derivative()(inside[:, j]) * moves[:, j, None] for j, b in enumerate(bases)]
+        ends = np.cumsum([0, *(s.shape[1] for s in slopes)])
+
+        def pullback(d: Array) -> Array:
+            parts = [np.einsum("kru,ru->kr", d[:, :, ends[j] : ends[j + 1]], s) for j, s in enumerate(slopes)]
+            return np.stack(parts, axis=2)
+
+        return np.hstack([b(inside[:, j]) for j, b in enumerate(bases)]), pullback
+
+    return forward
+
+
+def _first_knot(basis: Any) -> int:
+    return basis.k
+
+
+def _last_knot(basis: Any) -> int:
+    return -basis.k - 1
+
+
 def _selector(fitted: Any) -> Map:
     return affine(np.eye(fitted.n_features_in_)[:, fitted.get_support()])
 
 
 def _function(fitted: Any) -> Map:
     """A function of each cell by itself, if its slope is known."""
-    if fitted.kw_args or fitted.accept_sparse or fitted.func not in (None, *SLOPES):
+    if fitted.func is None:
+        return identity
+    if fitted.kw_args or fitted.accept_sparse or fitted.func not in SLOPES:
         raise Unsupported("the function of a FunctionTransformer has no derivative in the table.")
-    return identity if fitted.func is None else elementwise(SLOPES[fitted.func])
+    return elementwise(SLOPES[fitted.func])
 
 
 #: functions of a cell -> (values, slopes)
@@ -225,6 +332,9 @@ TRANSFORMERS: dict[str, Callable[[Any], Map]] = {
     "MinMaxScaler": _min_max,
     "MaxAbsScaler": _max_abs,
     "RobustScaler": _robust,
+    "PowerTransformer": _power,
+    "QuantileTransformer": _quantiles,
+    "SplineTransformer": _splines,
     "PCA": _pca,
     "TruncatedSVD": _truncated_svd,
     "PolynomialFeatures": _polynomial,

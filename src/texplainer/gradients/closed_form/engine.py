@@ -7,10 +7,14 @@ model is not what its type promises, and another engine takes over.
 
 from __future__ import annotations
 
+from typing import Any
+
 from texplainer.errors import Unsupported
 from texplainer.gradients import maps
+from texplainer.gradients.closed_form.columns import column_map
 from texplainer.gradients.closed_form.models import formula
 from texplainer.gradients.engine import Engine, Settings
+from texplainer.gradients.transformers import Map
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -21,9 +25,15 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     """Read the model's formula and check it against the model."""
     if predictor.kind != "sklearn":
         raise Unsupported("the model is not from scikit-learn.")
-    if predictor.schema.encoded:
+    met = []
+
+    def of_table(step: Any) -> Map:
+        met.append(step)
+        return column_map(step, predictor, background)
+
+    scales = formula(predictor.model, of_table)
+    if predictor.schema.encoded and not met:
         raise Unsupported("categorical columns reach the model as something else than numbers.")
-    scales = formula(predictor.model)
     if predictor.scale not in scales:
         raise Unsupported(
             f"the {type(predictor.model).__name__} has no closed form on the {predictor.scale} scale."

@@ -8,6 +8,7 @@ compute anything), and `closed_form` compares every formula with the model befor
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,33 @@ from texplainer.gradients.closed_form import kernel_machines as machines
 from texplainer.gradients.closed_form.kernel_machines import Scales
 from texplainer.gradients.closed_form.kernels import dense
 from texplainer.gradients.closed_form.networks import perceptron_map
-from texplainer.gradients.transformers import Map, Pullback, affine, chain, compose, elementwise, from_sklearn
+from texplainer.gradients.transformers import (
+    Map,
+    OfTable,
+    Pullback,
+    affine,
+    chain,
+    compose,
+    elementwise,
+    from_sklearn,
+)
 from texplainer.types import Array
 
 
-def formula(model: Any) -> Scales:
-    """Give the maps of a fitted model, or of a Pipeline that ends in one."""
-    before, last = chain(model)
-    make = MODELS.get(type(last).__name__) if from_sklearn(last) else None
-    if make is None:
+def formula(model: Any, of_table: OfTable | None = None) -> Scales:
+    """Give the maps of a fitted model, or of a Pipeline that ends in one.
+
+    `of_table` reads a ColumnTransformer of the user's table.
+    """
+    before, last = chain(model, of_table)
+    name = type(last).__name__ if from_sklearn(last) else ""
+    if name in MADE_OF:  # a part behind transformers does not see the user's table
+        found = MADE_OF[name](last, partial(formula, of_table=of_table if last is model else None))
+    elif name in MODELS:
+        found = MODELS[name](last)
+    else:
         raise Unsupported(f"a {type(last).__name__} has no closed form in the table.")
-    return {scale: compose(before, after) for scale, after in make(last).items()}
+    return {scale: compose(before, after) for scale, after in found.items()}
 
 
 def _by_scores(scores: Map, columns: int) -> Scales:
@@ -149,11 +166,11 @@ def _of_likelihoods(scores: Map, model: Any) -> Scales:
 # ---------------------------------------------------------------- calibration
 
 
-def _calibrated(model: Any) -> Scales:
+def _calibrated(model: Any, formula: ensembles.Formula) -> Scales:
     """Average over folds Platt's sigmoid of an inner model (scikit-learn's own way to Platt since 1.9)."""
     if model.method != "sigmoid":
         raise Unsupported(f"calibration by {model.method!r} has no derivative in the table; 'sigmoid' has.")
-    folds = [_calibrated_fold(fold) for fold in model.calibrated_classifiers_]
+    folds = [_calibrated_fold(fold, formula) for fold in model.calibrated_classifiers_]
 
     def probability(rows: Array) -> tuple[Array, Pullback]:
         values, backs = zip(*(fold(rows) for fold in folds), strict=True)
@@ -162,7 +179,7 @@ def _calibrated(model: Any) -> Scales:
     return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
 
 
-def _calibrated_fold(fold: Any) -> Map:
+def _calibrated_fold(fold: Any, formula: ensembles.Formula) -> Map:
     inner = formula(fold.estimator)
     scores = inner["raw" if hasattr(fold.estimator, "decision_function") else "probability"]
     slopes = np.array([c.a_ for c in fold.calibrators])
@@ -176,10 +193,6 @@ def _calibrated_fold(fold: Any) -> Map:
         return p, -slopes * p * (1 - p)
 
     return compose(scores, elementwise(platt), last)
-
-
-def _made_of(read: Callable[[Any, Callable[[Any], Scales]], Scales]) -> Callable[[Any], Scales]:
-    return lambda model: read(model, formula)
 
 
 _LINEAR_REGRESSORS = (
@@ -231,10 +244,13 @@ MODELS: dict[str, Callable[[Any], Scales]] = {
     "GaussianNB": _gaussian_bayes,
     **dict.fromkeys(("MultinomialNB", "ComplementNB"), _counting_bayes),
     "QuadraticDiscriminantAnalysis": _quadratic_discriminant,
+}
+#: models made of other models; the second argument gives the formula of a part
+MADE_OF: dict[str, Callable[[Any, ensembles.Formula], Scales]] = {
     "CalibratedClassifierCV": _calibrated,
-    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _made_of(ensembles.bagging)),
-    **dict.fromkeys(("VotingClassifier", "VotingRegressor"), _made_of(ensembles.voting)),
-    **dict.fromkeys(("StackingClassifier", "StackingRegressor"), _made_of(ensembles.stacking)),
-    "OneVsRestClassifier": _made_of(ensembles.one_against_rest),
-    "TransformedTargetRegressor": _made_of(ensembles.transformed_target),
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), ensembles.bagging),
+    **dict.fromkeys(("VotingClassifier", "VotingRegressor"), ensembles.voting),
+    **dict.fromkeys(("StackingClassifier", "StackingRegressor"), ensembles.stacking),
+    "OneVsRestClassifier": ensembles.one_against_rest,
+    "TransformedTargetRegressor": ensembles.transformed_target,
 }
