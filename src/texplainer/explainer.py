@@ -451,6 +451,7 @@ class TExplainer:
             ),
             np.arange(len(rows)),
             lambda: (self.schema.names, self.schema.shown(self.background.rows)),
+            lambda position: (self, self.schema.write(rows[position : position + 1])),
         )
         return replace(explanation, settings={**explanation.settings, "seconds": seconds}, live=live)
 

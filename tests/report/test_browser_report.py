@@ -204,6 +204,30 @@ def test_it_fits_a_phone(opened):
     assert page.run("document.documentElement.scrollWidth") <= 400
 
 
+def test_the_curves_follow_the_row(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    frame = pd.DataFrame(X, columns=[EVIL, "income", "größe", "$x$", "kind"])
+    frame["kind"] = pd.Categorical(np.where(X[:, 4] > 0, EVIL, "b"))
+    path = tx.TExplainer(lambda rows: rows[EVIL] * rows["income"] + (rows["kind"] == "b"), frame)(
+        frame[:20]
+    ).report(tmp_path / "r.html")
+    page = browser.page()
+    page.open(path.as_uri(), "document.querySelectorAll('.curves svg').length === 4")
+    drawn = "document.querySelector('.curves').innerHTML"
+    first = page.run(drawn)
+    assert page.run("document.querySelectorAll('.curves .here').length") == 4
+    rows = "document.querySelectorAll('section.explanation .scroll tbody tr.pickable')"
+    page.run(f"{rows}[19].click()")
+    assert page.run(drawn) != first and page.run("document.querySelectorAll('.curves svg').length") == 4
+    marks = "[...document.querySelectorAll('.curves svg')].map(one => [...one.querySelectorAll('.soft.end')].map(t => t.textContent))"
+    assert all(
+        len(set(one)) == len(one) for one in page.run(marks)
+    )  # also where the model ignores the feature
+    page.run(f"{rows}[2].click()")
+    assert "Not for this row" in page.run("document.querySelector('.curves').textContent")
+    assert page.complaints() == [] and page.run("window.hacked") is None
+
+
 def test_text_columns_and_undefined_rows_are_shown(browser, tmp_path):
     broken = made(rows=4)
     broken.arrays["values"][1] = np.nan

@@ -73,6 +73,45 @@ def test_a_loaded_explanation_shows_what_it_has_and_how_to_get_the_other():
     assert "explainer(X, attribution='shapley')" in part["missing"]
 
 
+def numbers(packed):
+    """The numbers of a packed array, as the page reads them."""
+    return np.frombuffer(base64.b64decode(packed["bytes"]), "<f4").astype(float)
+
+
+def test_the_curves_are_the_model_s_predictions_and_end_in_the_row_s_slope():
+    def model(rows):
+        return rows[:, 0] ** 2 + 3 * rows[:, 1] * rows[:, 2] + np.sin(rows[:, 3]) + 0.01 * rows[:, 4]
+
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    explanation = tx.TExplainer(model, X)(X[:30])
+    found = payloads.explanation_payload(explanation)["curves"]
+    assert len(found) == payloads.CURVE_ROWS
+    contributions = explanation.with_attribution("shapley")
+    for i, (curves,) in found.items():
+        row = X[int(i)]
+        largest = np.argsort(-np.abs(contributions.values[int(i)]))[: payloads.CURVE_FEATURES]
+        assert [one["feature"] for one in curves] == [explanation.feature_names[j] for j in largest]
+        for j, one in zip(largest, curves, strict=True):
+            moved = np.tile(row, (len(numbers(one["x"])), 1))
+            moved[:, j] = numbers(one["x"])
+            np.testing.assert_allclose(numbers(one["y"]), model(moved), rtol=1e-5, atol=1e-5)
+            assert one["at"] == row[j] and np.isclose(one["prediction"], model(row[None])[0])
+            assert np.isclose(one["slope"], explanation.arrays["gradient"][int(i), j, 0])
+
+
+def test_without_its_explainer_a_report_has_no_curves(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    explanation = tx.TExplainer(lambda rows: rows.sum(axis=1), X)(X[:4])
+    explanation[[1, 3]][:, ["x1"]].report(tmp_path / "some.html")  # rows and features keep their own curves
+    part = payloads.explanation_payload(explanation[[1, 3]])
+    assert [curves[0][0]["prediction"] for curves in part["curves"].values()] == [
+        pytest.approx(X[i].sum()) for i in (1, 3)
+    ]
+    explanation.save(tmp_path / "saved.npz")
+    assert payloads.explanation_payload(tx.Explanation.load(tmp_path / "saved.npz"))["curves"] is None
+    assert "tx.plots.ice(explainer, row, feature)" in report.page(tx.Explanation.load(tmp_path / "saved.npz"))
+
+
 def test_the_script_knows_no_reading_by_name():
     for package, names in (("texplainer.report", report.SCRIPTS), ("texplainer.app", ("app.js",))):
         for name in names:

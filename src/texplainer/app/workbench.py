@@ -32,7 +32,6 @@ from texplainer.types import Array, Explain
 OVERVIEW_ROWS = 500
 NEIGHBOURS = 24
 ANCHORS = 64  # explanations kept, of rows that are being moved
-RUG = 200  # values of a column below its curve
 FOUND = 10_000  # rows that a search returns
 FEW = 64  # rows that a single thread explains sooner than two that must meet
 MAIN = "T-Explainer"
@@ -109,18 +108,7 @@ class Workbench:
         with self._locks.setdefault(MAIN, threading.Lock()), _threads(1):
             row = self.explainer.schema.write(point)
             curve = ice_curve(self.explainer, row, question.get("feature"), output=output)
-        column = np.sort(curve.column)
-        kept = np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))
-        lists = {"x": curve.x, "y": curve.y, "column": column[kept]}
-        return {name: payloads.finite(array) for name, array in lists.items()} | {
-            "feature": curve.feature,
-            "at": _known(curve.at),
-            "prediction": _known(curve.prediction),
-            "slope": _known(curve.slope),
-            "sd": _known(curve.sd),
-            "levels": list(curve.levels),
-            "steps": curve.steps,
-        }
+        return payloads.curve_payload(curve)
 
     def recourse(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Changes of the values that move the prediction to a target, verified by the model."""
@@ -206,7 +194,7 @@ class Workbench:
         kept = np.unique(np.linspace(0, len(self.rows) - 1, min(len(self.rows), OVERVIEW_ROWS)).astype(int))
         found = self._ask(MAIN, self.rows[kept])
         with self._locks[MAIN]:
-            payload = payloads.explanation_payload(found)
+            payload = payloads.explanation_payload(found, curves=False)
         if len(kept) < len(self.rows):
             payload |= {"kept": kept.tolist(), "rows": len(self.rows)}
         labels = None if self.labels is None else [str(self.labels[i]) for i in kept]
@@ -225,7 +213,7 @@ class Workbench:
         """The explainer's own attribution of some rows, and the one that is shown beside it."""
         found = self._ask(MAIN, rows)
         with self._locks[MAIN], _threads(len(rows)):
-            return payloads.with_sibling(found)
+            return payloads.both_attributions(found)
 
     def _anchor(self, index: int) -> list[Explanation]:
         """The attributions of one of the rows, kept while it is being moved."""
@@ -370,11 +358,6 @@ def _plain_cell(value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
-
-
-def _known(value: float) -> float | None:
-    """A number that JSON can hold."""
-    return float(value) if np.isfinite(value) else None
 
 
 def _number(cell: Any, name: str) -> float:

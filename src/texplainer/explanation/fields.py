@@ -232,12 +232,13 @@ class Live:
 
     `ask(rows, name)` explains rows of the same table, by their positions, in another attribution; `rows` are
     the positions of the Explanation's own. `background()` gives the names of the background's columns and its
-    rows, as the user gave them.
+    rows, as the user gave them. `source(position)` gives the explainer and one row as a table.
     """
 
     ask: Callable[[np.ndarray, str], Explanation]
     rows: np.ndarray
     background: Callable[[], tuple[tuple[str, ...], Any]] | None = None
+    source: Callable[[int], tuple[Any, Any]] | None = None
 
 
 # ---------------------------------------------------------------- positions along the axes

@@ -37,10 +37,20 @@ class Curve:
     steps: bool = False
 
 
-def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20, output: int | None = None) -> Curve:
+def ice_curve(
+    explainer: Any,
+    row: Any,
+    feature: Any,
+    few: int = 20,
+    output: int | None = None,
+    *,
+    points: int = POINTS,
+    slope: float | None = None,
+) -> Curve:
     """The curve of one row and feature; columns of at most `few` different values are taken at these only.
 
-    `output` is the position of the explained output, needed where there are several.
+    `output` is the position of the explained output, needed where there are several. `slope` is the row's slope per
+    unit of the feature, if it is known already.
     """
     schema, names = explainer.schema, explainer.schema.names
     if isinstance(feature, (int, np.integer)) and -len(names) <= feature < len(names):
@@ -63,7 +73,7 @@ def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20, output: int
     observed = np.unique(column)
     discrete = categorical or len(observed) <= few
     own = start[0, j]
-    x = observed if discrete else np.linspace(observed[0], observed[-1], POINTS)
+    x = observed if discrete else np.linspace(observed[0], observed[-1], points)
     x = np.unique(np.append(x, own if np.isfinite(own) else observed[0]))
     rows = np.repeat(start, len(x) + 1, axis=0)
     rows[:-1, j] = x
@@ -75,7 +85,10 @@ def ice_curve(explainer: Any, row: Any, feature: Any, few: int = 20, output: int
         positions = np.searchsorted(x, column).astype(float)
         own = float(np.searchsorted(x, own)) if np.isfinite(own) else np.nan
         x, column = np.arange(len(x), dtype=float), positions
-    slope = np.nan if categorical else _slope(explainer, start, j, o)
+    if categorical:
+        slope = np.nan
+    elif slope is None:
+        slope = _slope(explainer, start, j, o)
     sd = float(explainer.background.sigma[j])
     name, scale = explainer.predictor.output_names[o], explainer.predictor.scale
     return Curve(

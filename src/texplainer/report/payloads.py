@@ -22,17 +22,21 @@ from texplainer.explanation import text
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import audit
 from texplainer.reasons.columns import typical_values
+from texplainer.reasons.curve import Curve, ice_curve
 from texplainer.support import hashing
 
+CURVE_ROWS, CURVE_FEATURES, CURVE_OUTPUTS = 12, 4, 3  # whose curves a page holds
+CURVE_POINTS, RUG = 51, 120
 BUDGET = 1_300_000  # bytes of arrays in a page, so that it stays well under 2 MB
 EMPTY = (None, "", [], ())
 
 
-def explanation_payload(explanation: Explanation) -> dict[str, Any]:
-    """Everything the page shows of an explanation."""
+def explanation_payload(explanation: Explanation, *, curves: bool = True) -> dict[str, Any]:
+    """Everything the page shows of an explanation; without `curves` if they are asked for one by one."""
     rows, kept = len(explanation), _kept(explanation)
     shown = explanation if len(kept) == rows else explanation[kept]
-    found = [attribution_payload(one) for one in with_sibling(shown)]
+    both = both_attributions(shown)
+    found = [attribution_payload(one) for one in both]
     for part in found:
         if part["name"] == explanation.attribution:
             part["importance"] = mean_sizes(explanation)
@@ -50,6 +54,7 @@ def explanation_payload(explanation: Explanation) -> dict[str, Any]:
         "attributions": found,
         "missing": "" if len(found) > 1 else how_to_get_the_other(explanation),
         "typical": typical(explanation),
+        "curves": curves_of(both) if curves else None,
         "facts": facts(explanation),
         **quantities(explanation),
     }
@@ -66,7 +71,7 @@ def _kept(explanation: Explanation) -> np.ndarray:
 # ------------------------------------------------------------------ attributions
 
 
-def with_sibling(explanation: Explanation) -> list[Explanation]:
+def both_attributions(explanation: Explanation) -> list[Explanation]:
     """The explanation's slopes and Shapley values; only itself if it was loaded with one attribution."""
     beside = table.shown_beside(explanation.attribution)
     if explanation.live is None and beside not in explanation.others:
@@ -102,6 +107,70 @@ def typical(explanation: Explanation) -> list[Any] | None:
     found = typical_values(rows, names)
     shown = [found.get(name) for name in explanation.feature_names]
     return [value if value is None or isinstance(value, (int, float)) else str(value) for value in shown]
+
+
+# ------------------------------------------------------------------ curves
+
+
+def curves_of(both: list[Explanation]) -> dict[str, Any] | None:
+    """Per row and output the curves of the features with the largest values; None if there is no explainer to ask.
+
+    Rows are thinned evenly. The slope of a curve is the one in the table of the row.
+    """
+    first = both[-1]  # contributions, if there are any
+    source = None if first.live is None else first.live.source
+    if source is None or len(first.output_names) > CURVE_OUTPUTS or not len(first):
+        return None
+    explainer = source(int(first.live.rows[0]))[0]  # pyright: ignore[reportOptionalMemberAccess]
+    names, outputs = list(explainer.schema.names), list(explainer.predictor.output_names)
+    if explainer.predictor.predicted:
+        return None
+    kept = np.unique(np.linspace(0, len(first) - 1, min(len(first), CURVE_ROWS)).astype(int))
+    found: dict[str, Any] = {}
+    for i in kept.tolist():
+        row = source(int(first.live.rows[i]))[1]  # pyright: ignore[reportOptionalMemberAccess]
+        values = first.arrays["values"][i]  # (features, outputs)
+        if np.isfinite(values).all():
+            found[str(i)] = [
+                [
+                    curve_payload(_curve(explainer, row, names, both, (i, j, o), outputs))
+                    for j in np.argsort(-np.abs(values[:, o]), kind="stable")[:CURVE_FEATURES].tolist()
+                    if first.feature_names[j] in names
+                ]
+                for o in range(len(first.output_names))
+            ]
+    return found
+
+
+def _curve(
+    explainer: Any,
+    row: Any,
+    names: list[str],
+    both: list[Explanation],
+    cell: tuple[int, int, int],
+    outputs: list[str],
+) -> Curve:
+    """The curve of one cell (row, feature, output), with the slope that is already known."""
+    known = [one.arrays["gradient"][cell] for one in both if np.isfinite(one.arrays["gradient"][cell])]
+    _, j, o = cell
+    feature, output = names.index(both[0].feature_names[j]), outputs.index(both[0].output_names[o])
+    slope = float(known[0]) if known else np.nan
+    return ice_curve(explainer, row, feature, output=output, points=CURVE_POINTS, slope=slope)
+
+
+def curve_payload(curve: Curve) -> dict[str, Any]:
+    """A curve as the page draws it; its column is thinned to a rug."""
+    column = np.sort(curve.column)
+    kept = np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))
+    lists = {"x": curve.x, "y": curve.y, "column": column[kept]}
+    numbers = {"at": curve.at, "prediction": curve.prediction, "slope": curve.slope, "sd": curve.sd}
+    return {
+        **{name: packed(array) for name, array in lists.items()},
+        **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
+        "feature": curve.feature,
+        "levels": list(curve.levels),
+        "steps": curve.steps,
+    }
 
 
 def attribution_words(explanation: Explanation) -> dict[str, Any]:
@@ -291,7 +360,7 @@ def images_payload(explanation: Explanation) -> dict[str, Any]:
     """Everything the page shows of explained images."""
     rows = len(explanation)
     kept = np.unique(np.linspace(0, rows - 1, min(rows, MOST_IMAGES)).astype(int))
-    found = with_sibling(explanation[kept])
+    found = both_attributions(explanation[kept])
     return {
         "kind": "images",
         "rows": rows,

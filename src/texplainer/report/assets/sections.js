@@ -139,8 +139,24 @@ TX.sections.explanation = (part, open = null) => {
     heading.textContent = TX.calm(`${part.output_words[state.output]}: ${TX.onBothScales(part, prediction(r))}; base value ${TX.onBothScales(part, first.base(r))}`);
     told.replaceChildren(TX.rowTable(row, { pick: pickFeature }));
     why.replaceChildren(TX.reasonsTable(row, row.columns.find((column) => column.adds_up), state.sign));
+    behind.replaceChildren(...curves(r));
   };
-  const rowCard = TX.card("Row", heading, told), reasonsCard = TX.card("Reasons", why);
+  // The curves of the row in view; a page holds those of some rows.
+  const behind = TX.el("div", { class: "curves" });
+  const curves = (r) => {
+    if (!part.curves) return [TX.el("p", { class: "soft small note" }, "Not in this report: the curves need the model. Draw one with tx.plots.ice(explainer, row, feature), or write the report from what explainer(X) returns, with at most 3 outputs.")];
+    const found = part.curves[r];
+    if (!found) return [TX.el("p", { class: "soft small note" }, `Not for this row. The page holds the curves of the rows ${Object.keys(part.curves).map((one) => TX.shorten(String(label(Number(one))), 20)).join(", ")}. For others: explanation[rows].report(path), or tx.plots.ice(explainer, row, feature).`)];
+    return [TX.el("p", { class: "soft small note" }, "The prediction as one feature takes other values and the others stay. Circle: the row; dashed: its slope over ±1 SD; strokes at the bottom: the background's values."),
+      TX.el("div", { class: "grid" }, found[state.output].map((curve) => {
+        const holder = TX.el("div");
+        new ResizeObserver(() => { const width = holder.clientWidth; if (width && width !== Number(holder.dataset.width)) { holder.dataset.width = width; holder.replaceChildren(TX.curve(width, curve, part.quantities[state.output])); } }).observe(holder);
+        holder.append(TX.curve(460, curve, part.quantities[state.output]));
+        return holder;
+      }))];
+  };
+  const rowCard = TX.card("Row", heading, told), reasonsCard = TX.card("Reasons", why), curvesCard = TX.card("The curves behind the numbers", behind);
+  curvesCard.classList.add("wide", "curves-card");
   rowCard.classList.add("wide", "row-card");
   reasonsCard.classList.add("wide", "reasons-card");
   reasonsCard.querySelector("header").append(TX.select("direction of the reasons", ["toward a higher prediction", "toward a lower prediction"], (i) => { state.sign = i ? -1 : 1; tell(); }));
@@ -162,7 +178,7 @@ TX.sections.explanation = (part, open = null) => {
   return [top,
     part.kept ? TX.el("p", { class: "soft small" }, `To keep the page small, it contains ${rows.toLocaleString("en")} of the ${part.rows.toLocaleString("en")} rows, evenly spaced.`) : null,
     part.missing ? TX.el("p", { class: "soft small missing" }, part.missing) : null,
-    TX.el("div", { class: "grid" }, ...across(0), ...across(1), rowsCard, rowCard, reasonsCard, ...across(2), ...across(3), TX.card("What was run", TX.facts(part.facts)))];
+    TX.el("div", { class: "grid" }, ...across(0), ...across(1), rowsCard, rowCard, reasonsCard, curvesCard, ...across(2), ...across(3), TX.card("What was run", TX.facts(part.facts)))];
 };
 
 // Rows by identifier, by a condition such as "age > 40", or by text; {rows, error}: a wrong condition is an error, not 0 rows.
