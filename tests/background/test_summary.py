@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import texplainer as tx
-from texplainer.background.summary import robust_sd
+from texplainer.background.discrete import DIGITS, without_codes
+from texplainer.background.summary import NORMAL, ROUNDING, TAIL, robust_sd
 from texplainer.errors import BackgroundWarning
 
 
@@ -53,3 +54,32 @@ def test_the_sd_does_not_depend_on_the_share_of_a_code():
     for share in (0.01, 0.03, 0.2):
         coded = np.where(rng.random(400) < share, -999.0, column)
         assert robust_sd(coded[:, None])[0] == pytest.approx(10, rel=0.15)
+
+
+def _sd_of_one_column(column):
+    """The obvious way: one column after the other."""
+    known = without_codes(column[np.isfinite(column)])
+    if not len(known):
+        return 1.0
+    floor = ROUNDING * np.abs(known).max()
+    share = np.round((known - known.min()) / max(np.ptp(known), np.finfo(float).tiny), DIGITS)
+    drawn_in = np.clip(known, *np.quantile(known, [TAIL, 1 - TAIL])).std() / NORMAL
+    found = [known.std()] if set(share) <= {0.0, 1.0} else [drawn_in, known.std()]
+    return next((sd for sd in found if sd > floor), 1.0)
+
+
+def test_all_columns_at_once_give_what_one_after_the_other_gives():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(137, 12))
+    rows[:, 0] = rng.integers(0, 2, 137)
+    rows[:, 1] = 3.0
+    rows[::9, 2] = np.nan
+    rows[::20, 3] = -999.0
+    rows[:, 4] = rng.poisson(0.1, 137)
+    rows[:, 5] *= 1e12
+    rows[:, 6] = np.exp(5 * rows[:, 6])
+    rows[:, 7] = np.nan
+    rows[0, 8] = np.inf
+    rows[:, 9] = 1e9 + rng.integers(0, 2, 137) * 1e-3
+    rows[:, 10] = np.where(np.arange(137) < 2, 7.0, 0.0)
+    assert robust_sd(rows).tolist() == [_sd_of_one_column(column) for column in rows.T]

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.background.discrete import DIGITS, DiscreteColumns, find_discrete, without_codes
+from texplainer.background.discrete import APART, DIGITS, DiscreteColumns, find_discrete, without_codes
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.models.predictor import Predictor
+from texplainer.support.messages import some
 from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
@@ -29,26 +30,43 @@ def robust_sd(background: Array) -> Array:
     tail. Codes such as -999, far from all other values, do not count: otherwise the SD would depend on
     whether a sample holds 2% or 3% of them.
     """
-    out = np.ones(background.shape[1])
-    for j, column in enumerate(background.T):
-        known = without_codes(column[np.isfinite(column)])
-        if not len(known):
-            continue
-        floor = ROUNDING * np.abs(known).max()
-        candidates = (known.std(),) if _two_values(known) else (_drawn_in(known), known.std())
-        out[j] = next((float(s) for s in candidates if s > floor), 1.0)
+    columns = np.ascontiguousarray(background.T, dtype=float)  # (features, rows)
+    plain = _without_gaps_and_codes(columns)
+    out = np.ones(len(columns))
+    out[plain] = _sd_of(columns[plain])
+    for j in np.flatnonzero(~plain):
+        known = without_codes(columns[j][np.isfinite(columns[j])])
+        if len(known):
+            out[j] = _sd_of(known[None])[0]
     return out
 
 
-def _drawn_in(known: Array) -> float:
-    return np.clip(known, *np.quantile(known, [TAIL, 1 - TAIL])).std() / NORMAL
+def _sd_of(known: Array) -> Array:
+    """The same for columns without missing values and codes, (columns, rows); wide tables have many."""
+    if not known.size:
+        return np.ones(len(known))
+    low, high = known.min(axis=1, keepdims=True), known.max(axis=1, keepdims=True)
+    where = np.round((known - low) / np.maximum(high - low, np.finfo(float).tiny), DIGITS)
+    two_values = np.all((where == 0) | (where == 1), axis=1)  # up to round-off
+    usual = known.std(axis=1)
+    tails = np.quantile(known, [TAIL, 1 - TAIL], axis=1)[:, :, None]
+    drawn_in = np.clip(known, *tails).std(axis=1) / NORMAL
+    floor = ROUNDING * np.abs(known).max(axis=1)
+    return np.select([~two_values & (drawn_in > floor), usual > floor], [drawn_in, usual], 1.0)
 
 
-def _two_values(known: Array) -> bool:
-    """Return whether a column has two distinct values, up to round-off."""
-    low, high = known.min(), known.max()
-    where = np.round((known - low) / max(high - low, np.finfo(float).tiny), DIGITS)
-    return bool(np.all((where == 0) | (where == 1)))
+def _without_gaps_and_codes(columns: Array) -> np.ndarray:
+    """Mask of the columns, (columns, rows), that `without_codes` would leave as they are."""
+    low, high = columns.min(axis=1, keepdims=True), columns.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        second = np.where(columns > low, columns, np.inf).min(axis=1)
+        last = np.where(columns < high, columns, -np.inf).max(axis=1)
+        low, high = low[:, 0], high[:, 0]
+        at_bottom = second - low > high - last
+        gap = np.where(at_bottom, second - low, high - last)
+        width = np.where(at_bottom, high - second, last - low)
+        few = (second == high) | (low == high)  # two distinct values or one
+        return np.isfinite(columns).all(axis=1) & (few | (gap <= APART * width))
 
 
 def varying_columns(background: Array) -> np.ndarray:
@@ -160,7 +178,7 @@ def check(rows: Array, schema: Schema) -> None:
             f"background row {row} holds {rows[row, column]} in column {schema.names[column]!r}; "
             "expected finite numbers. Clip or drop it."
         )
-    if len(rows) == 1 or len(np.unique(rows, axis=0)) == 1:
+    if len(rows) == 1 or bool((rows == rows[0]).all()):
         what = "one row" if len(rows) == 1 else f"{len(rows)} copies of one row"
         warnings.warn(
             f"the background is {what}: standard deviations are set to 1 and ranges are unbounded. Pass a "
@@ -172,7 +190,7 @@ def check(rows: Array, schema: Schema) -> None:
     constant = [schema.names[j] for j in np.nonzero(constant_columns(rows))[0]]
     if constant:
         warnings.warn(
-            f"background columns {constant} are constant (first value "
+            f"background columns {some(constant)} are constant (first value "
             f"{rows[0, schema.names.index(constant[0])]}): their SD is 0, so their "
             "slope is 0. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,

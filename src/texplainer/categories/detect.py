@@ -23,7 +23,7 @@ from texplainer.explanation.fields import CATEGORY, CategoryEffects
 from texplainer.models.libraries import absent_value, encoded_columns
 from texplainer.models.libraries import feature_names as feature_names_of
 from texplainer.models.predictor import Predictor
-from texplainer.support.messages import suggest
+from texplainer.support.messages import some, suggest
 from texplainer.tables import native
 from texplainer.tables import schema as frames
 from texplainer.tables.onehot import SEPARATORS
@@ -54,6 +54,7 @@ def learn_with_categories(
     feature_names = None if feature_names is None else list(feature_names)  # an array, too
     background, training = native.collected(background), native.collected(training)
     source = background if training is None else training
+    source = native.columns_of(source, absent=absent_value(model))  # once: wide tables take time
     feature_names = feature_names or _model_names(model, source)
     names = frames.names_of(source, feature_names)
     requests = _requests(categorical, names)
@@ -91,11 +92,12 @@ def _model_names(model: Any, table: Any) -> tuple[str, ...] | None:
 def _mention(groups: Groups, names: Sequence[str]) -> None:
     """Warn that some unnamed columns look like one categorical feature."""
     if groups:
-        shown = {group: [names[c] for c in columns] for group, columns in groups.items()}
+        listed = [f"{group!r}: {some([names[c] for c in own])}" for group, own in groups.items()]
+        more = ", ..." if len(listed) > 3 else ""
         warnings.warn(
-            f"the columns {frames.some(sorted(shown))} look like one-hot columns, but the table does not "
-            f"have column names; they are explained separately. Pass categorical={shown} to treat each "
-            "group as one feature, or categorical=[] to keep them separate.",
+            f"the columns {some(sorted(groups))} look like one-hot columns, but the table does not "
+            f"have column names; they are explained separately. Pass categorical={{{', '.join(listed[:3])}{more}}} "
+            "to treat each group as one feature, or categorical=[] to keep them separate.",
             BackgroundWarning,
             stacklevel=4,
         )
@@ -132,7 +134,7 @@ def _column(column: Any, names: Sequence[str]) -> str:
         return names[int(column)]
     if str(column) not in names:
         raise InputError(
-            f"categorical column {column!r} is not in the table; it has {frames.some(names)}."
+            f"categorical column {column!r} is not in the table; it has {some(names)}."
             f"{suggest(column, names)}"
         )
     return str(column)
@@ -206,19 +208,23 @@ def unnamed_groups(rows: Array) -> dict[str, tuple[int, ...]]:
 
 def _binary(rows: Array) -> list[int]:
     """Return the columns whose values are all 0 or 1."""
-    return [j for j in range(rows.shape[1]) if np.isin(rows[:, j], (0.0, 1.0)).all()]
+    return np.flatnonzero(((rows == 0.0) | (rows == 1.0)).all(axis=0)).tolist()
 
 
 def _by_prefix(names: Sequence[str], rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     taken: set[int] = set()
-    prefixes = {p for j in binary for p in _prefixes(names[j])}
-    for prefix in sorted(prefixes, key=lambda p: (len(p), p)):  # the shortest prefix makes the largest group
-        columns = tuple(j for j in binary if j not in taken and prefix in _prefixes(names[j]))
+    members: dict[str, list[int]] = {}
+    for j in binary:
+        for prefix in _prefixes(names[j]):
+            members.setdefault(prefix, []).append(j)
+    known = set(names)
+    for prefix in sorted(members, key=lambda p: (len(p), p)):  # the shortest prefix makes the largest group
+        columns = tuple(j for j in members[prefix] if j not in taken)
         if _one_hot(rows, columns):
             shared = set.intersection(*(set(_prefixes(names[j])) for j in columns))
             name = _bare(max(shared, key=len))
-            if name not in found and name not in names:
+            if name not in found and name not in known:
                 found[name] = columns
                 taken.update(columns)
     return found
@@ -242,9 +248,11 @@ def _by_position(rows: Array, binary: list[int]) -> dict[str, tuple[int, ...]]:
 
 def _one_hot(rows: Array, columns: Sequence[int]) -> bool:
     """Return whether exactly one column is 1 in every row, or at most one, beyond chance."""
+    if len(columns) < 2:
+        return False
     cells = rows[:, list(columns)]
     on = cells.sum(axis=1)
-    if len(columns) < 2 or on.max() > 1:
+    if on.max() > 1:
         return False
     share = cells.mean(axis=0)
     if np.count_nonzero(share) < 2:  # one level alone, or none, has nothing to exclude

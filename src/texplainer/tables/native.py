@@ -49,6 +49,8 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
 
     `absent` is what the model takes a value for that a scipy sparse table does not store.
     """
+    if isinstance(table, Columns):  # it was split before
+        return table
     table = unwrapped(table)
     if is_sparse(table):  # before mappings: one of scipy's formats is a dict
         return Columns(None, _of_array(dense(table, absent), one_row), "array")
@@ -182,6 +184,9 @@ def _of_pandas(table: Any) -> Columns:
     names = plain_names(table.columns)
     labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
     values, zones, own = [], {}, list(table.dtypes)
+    if len(set(own)) == 1 and isinstance(own[0], np.dtype) and own[0].kind in "fiub":
+        array = table.to_numpy()  # at once: wide tables have many columns
+        return Columns(names, [array[:, j] for j in range(array.shape[1])], "pandas", labels, zones, own)
     for i, (dtype, (_, column)) in enumerate(zip(own, table.items(), strict=True)):
         if isinstance(dtype, np.dtype) and dtype.kind in "fiub":
             values.append(column.to_numpy())

@@ -70,10 +70,11 @@ class OneHotLayout:
         """Convert rows of the model's table to rows of codes; `names` are its columns, for errors."""
         narrow = wide[:, self.places]
         for j, group in self.groups.items():
-            cells = wide[:, group.columns]
-            same = (cells[:, None, :] == group.patterns).all(axis=2)  # (rows, levels)
+            cells = wide[:, group.columns] + 0.0  # -0.0 is 0.0
+            code = {pattern.tobytes(): i for i, pattern in enumerate(group.patterns + 0.0)}
+            found = np.array([code.get(row.tobytes(), -1) for row in np.ascontiguousarray(cells)])
             missing = np.isnan(cells).any(axis=1)
-            unknown = np.nonzero(~same.any(axis=1) & ~missing)[0]
+            unknown = np.nonzero((found < 0) & ~missing)[0]
             if len(unknown):
                 i = int(unknown[0])
                 own = [names[c] for c in group.columns]
@@ -82,7 +83,7 @@ class OneHotLayout:
                     "a combination that does not occur in the background. Add a row with it to the "
                     "background, or correct the row."
                 )
-            narrow[:, j] = np.where(missing, np.nan, same.argmax(axis=1))
+            narrow[:, j] = np.where(missing, np.nan, found)
         return narrow
 
     def narrow(self, wide: np.ndarray, axis: int = 1, fill: float = 0.0) -> np.ndarray:
@@ -98,13 +99,15 @@ def layout_of(groups: Mapping[str, Sequence[int]], rows: Array) -> tuple[OneHotL
     owner = {column: name for name, columns in groups.items() for column in columns}
     places: list[int] = []
     labels: list[str | int] = []
+    seen: set[str] = set()
     made: dict[int, ColumnGroup] = {}
     for column in range(rows.shape[1]):
         name = owner.get(column)
         if name is None:
             places.append(column)
             labels.append(column)
-        elif name not in labels:
+        elif name not in seen:
+            seen.add(name)
             columns = tuple(groups[name])
             made[len(places)] = ColumnGroup(columns, patterns_of(rows[:, columns]))
             places.append(columns[0])

@@ -355,7 +355,7 @@ def learn(
         absent=absent,
         narrow_floats=bool(plain) and all(c.dtype == np.float32 for c in plain),
     )
-    return schema, schema.read(table)
+    return schema, schema.read(found)
 
 
 def names_of(table: Any, feature_names: Sequence[str] | None = None) -> tuple[str, ...]:
