@@ -182,7 +182,7 @@ def test_pgu_as_openxai_has_it():
     """f = a + 10 b + 100 c, fills 0, order c, b, a: all but the top 1 costs 11, all but the top 2 costs 1."""
     rows, weights = np.ones((1, 3)), np.array([1.0, 10.0, 100.0])
     found = faithfulness.prediction_gap_complement(
-        weights[None], rows, rows @ weights, lambda table: table @ weights, np.zeros((1, 1, 3)), np.arange(3),
-        np.zeros((1, 3)), (1, 2),
+        weights[None], rows=rows, prediction=rows @ weights, predict=lambda table: table @ weights,
+        fills=np.zeros((1, 1, 3)), owner=np.arange(3), ties=np.zeros((1, 3)), k=(1, 2),
     )  # fmt: skip
     assert found == pytest.approx([(11 + 1) / 2])  # trapezoid of (11, 1), width 1

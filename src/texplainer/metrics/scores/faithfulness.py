@@ -38,127 +38,75 @@ def without(rows: Array, predict: Output, fills: Array, owner: Owner, removed: N
     return np.stack(outputs).reshape(len(removed), len(fills), len(rows)).swapaxes(0, 1)
 
 
-def prediction_gap_important(
-    values: Array,
-    rows: Array,
-    prediction: Array,
-    predict: Output,
-    fills: Array,
-    owner: Owner,
-    ties: Array,
-    k: Sequence[int],
-) -> Scores:
+def prediction_gap_important(values: Array, *, k: Sequence[int], **evidence: Any) -> Scores:
     """PGI: |f(x) - f(x without its top k)| for each k (Dai et al., 2022; the paper, Eq. 10)."""
-    return _gaps(np.abs(values), rows, prediction, predict, fills, owner, ties, k)
+    return _by_count(k, _gap_curve(np.abs(values), k, **evidence))
 
 
-def prediction_gap_unimportant(values: Array, **evidence: Any) -> Scores:
+def prediction_gap_unimportant(values: Array, *, k: Sequence[int], **evidence: Any) -> Scores:
     """PGU: the same without the bottom k."""
-    return _gaps(-np.abs(values), **evidence)
+    return _by_count(k, _gap_curve(-np.abs(values), k, **evidence))
 
 
-def _gaps(
-    size: Array,
-    rows: Array,
-    prediction: Array,
-    predict: Output,
-    fills: Array,
-    owner: Owner,
-    ties: Array,
-    k: Sequence[int],
-) -> Scores:
-    place = importance_places(size, ties)
-    outputs = without(rows, predict, fills, owner, np.stack([place < one for one in k]))
-    return {str(one): np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
-
-
-def prediction_gap_kept(
-    values: Array,
-    rows: Array,
-    prediction: Array,
-    predict: Output,
-    fills: Array,
-    owner: Owner,
-    ties: Array,
-    k: Sequence[int],
-) -> Scores:
+def prediction_gap_kept(values: Array, *, k: Sequence[int], **evidence: Any) -> Scores:
     """1 - |f(x) - f(only the top k by signed value)|: what the paper's printed PGI tables seem to hold."""
-    place = importance_places(values, ties)
-    outputs = without(rows, predict, fills, owner, np.stack([place >= one for one in k]))
-    return {str(one): 1 - np.abs(prediction - outputs[:, i]).mean(axis=0) for i, one in enumerate(k)}
+    return _by_count(k, 1 - _gap_curve(values, k, kept=True, **evidence))
 
 
-def prediction_gap_area(
-    values: Array,
-    rows: Array,
-    prediction: Array,
-    predict: Output,
-    fills: Array,
-    owner: Owner,
-    ties: Array,
-    k: Sequence[int],
-) -> Array:
+def prediction_gap_area(values: Array, *, k: Sequence[int], **evidence: Any) -> Array:
     """Area under PGI over k = 1 ... max(k), divided by its width (OpenXAI)."""
-    every = range(1, max(k) + 1)
-    gaps = prediction_gap_important(values, rows, prediction, predict, fills, owner, ties, every)
-    curve = np.stack(list(gaps.values()))
-    return trapezoid(curve, axis=0) / (len(curve) - 1) if len(curve) > 1 else curve[0]
+    return _mean_height(_gap_curve(np.abs(values), range(1, max(k) + 1), **evidence))
 
 
-def prediction_gap_complement(
-    values: Array,
+def prediction_gap_complement(values: Array, *, k: Sequence[int], **evidence: Any) -> Array:
+    """PGU as OpenXAI has it: all but the top k are perturbed; area over k = 1 ... max(k) by its width."""
+    return _mean_height(_gap_curve(np.abs(values), range(1, max(k) + 1), kept=True, **evidence))
+
+
+def _gap_curve(
+    size: Array,
+    k: Sequence[int],
+    *,
     rows: Array,
     prediction: Array,
     predict: Output,
     fills: Array,
     owner: Owner,
     ties: Array,
-    k: Sequence[int],
+    kept: bool = False,
 ) -> Array:
-    """PGU as OpenXAI has it: all but the top k are perturbed; area over k = 1 ... max(k) by its width."""
-    every = range(1, max(k) + 1)
-    place = importance_places(np.abs(values), ties)
-    outputs = without(rows, predict, fills, owner, np.stack([place >= one for one in every]))
-    curve = np.abs(prediction - outputs).mean(axis=0)  # (k, rows)
+    """|f(x) - f(x without the k largest)|, or with them alone, for each k: (k, rows)."""
+    place = importance_places(size, ties)
+    removed = np.stack([(place >= one) if kept else (place < one) for one in k])
+    return np.abs(prediction - without(rows, predict, fills, owner, removed)).mean(axis=0)
+
+
+def _by_count(k: Sequence[int], curve: Array) -> Scores:
+    return {str(one): gaps for one, gaps in zip(k, curve, strict=True)}
+
+
+def _mean_height(curve: Array) -> Array:
     return trapezoid(curve, axis=0) / (len(curve) - 1) if len(curve) > 1 else curve[0]
 
 
-def deletion(
-    values: Array,
-    rows: Array,
-    predict: Output,
-    fills: Array,
-    owner: Owner,
-    ties: Array,
-    direction: Array,
-    top: float,
-) -> Array:
+def deletion(values: Array, *, direction: Array, **evidence: Any) -> Array:
     """Area under the predicted class's output as features go, most supportive first (Petsiuk et al., 2018).
 
     `direction` (rows,) is +1 where the explained output is the predicted class, else -1: the attributions and
-    the output are then read the other way round (p as `top` - p).
+    the output then change their sign (p becomes `top` - p).
     """
-    return _removal_area(
-        direction[:, None] * values, rows, predict, fills, owner, ties, direction, top, False
-    )
+    return _removal_area(direction[:, None] * values, False, direction=direction, **evidence)
 
 
-def insertion(
-    values: Array,
-    rows: Array,
-    predict: Output,
-    fills: Array,
-    owner: Owner,
-    ties: Array,
-    direction: Array,
-    top: float,
-) -> Array:
+def insertion(values: Array, *, direction: Array, **evidence: Any) -> Array:
     """Area under the predicted class's output as features come back, most supportive first."""
-    return _removal_area(direction[:, None] * values, rows, predict, fills, owner, ties, direction, top, True)
+    return _removal_area(direction[:, None] * values, True, direction=direction, **evidence)
 
 
 def _removal_area(
     key: Array,
+    inserted: bool,
+    *,
     rows: Array,
     predict: Output,
     fills: Array,
@@ -166,7 +114,6 @@ def _removal_area(
     ties: Array,
     direction: Array,
     top: float,
-    inserted: bool,
 ) -> Array:
     place = importance_places(key, ties)
     features = key.shape[1]
