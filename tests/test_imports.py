@@ -22,7 +22,7 @@ FORBIDDEN = {
     "tables.schema": "from ..models import predictor",  # relatively
     "tables.onehot": "from .. import explainer",
     "gradients.engine": "from texplainer import TExplainer",  # through the public names
-    "gradients.smoothing": "import texplainer.plots.style as style",
+    "gradients.moves": "import texplainer.plots.style as style",
     "explanation.fields": "from texplainer.categories.swaps import swap_of",  # sideways
     "diagnostics": "from texplainer import explainer",
     "explainers.lime": "from texplainer.plots.style import POSITIVE",

@@ -11,8 +11,6 @@ ROOT_MODULES, FOLDER_MODULES, FILE_LINES, FUNCTION_LINES = 9, 20, 600, 80
 
 #: functions that may be longer, by file and name: compiled loops that splitting makes slower (said there)
 KERNELS = {
-    ("gradients/trees/compiled.py", "dense_rows"),
-    ("gradients/trees/compiled.py", "scalar_rows"),
     ("gradients/trees/kernels/classes.py", "add_deep_values"),
 }
 

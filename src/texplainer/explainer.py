@@ -30,7 +30,7 @@ from texplainer.explanation.fields import Live, RowArrays, blanks, of_predicted_
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients import engine as gradients
 from texplainer.gradients.choose import ENGINES, choose_engine
-from texplainer.gradients.smoothing import checked_smoothing
+from texplainer.gradients.moves import checked_smoothing
 from texplainer.interactions.compute import second_order
 from texplainer.models import predictor
 from texplainer.models.checks import check_original, refused_rows

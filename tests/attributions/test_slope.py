@@ -187,6 +187,6 @@ def test_a_feature_ignored_within_one_sd_gets_0_up_to_its_bar(name):
     X = np.random.default_rng(2).normal(size=(300, 3))
     X[:40, 0] = 2.5 * np.sign(X[:40, 0])
     found = tx.TExplainer(IGNORED[name](), X)(X[:40])
-    largest = 1e-2 if name not in ("function", "closed form") else 1e-9  # trees fit a little noise
+    largest = 0.1 if name not in ("function", "closed form") else 1e-9  # trees fit a little noise
     assert np.all(np.abs(found.values[:, 0]) <= found.diagnostics.error[:, 0] + largest)
     assert np.all(found.diagnostics.flat[:, 0] | (found.values[:, 0] != 0))  # never a silent zero

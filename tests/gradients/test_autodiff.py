@@ -7,11 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from texplainer.attributions import line_integral
 from texplainer.errors import Unsupported
-from texplainer.gradients import autodiff, finite_difference, smoothing
+from texplainer.gradients import autodiff, finite_difference
 from texplainer.gradients.choose import choose
-from texplainer.gradients.engine import BATCH, Settings
+from texplainer.gradients.engine import Settings
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 
@@ -55,16 +54,6 @@ def test_float32_error_bound_covers_the_float64_twin():
     truth = autodiff.build(predictor_of(wide), X, Settings()).gradient(rows)
     gap = np.abs(found.values - truth.values)
     assert np.all(gap <= found.error) and gap.max() > truth.error.max()
-
-
-def test_no_point_is_passed_through_a_network_for_nothing():
-    """Blocks are padded to their size, and once a third of them was padding: points come in whole blocks."""
-    assert BATCH % autodiff.BLOCK == BATCH % line_integral.POINTS == BATCH % smoothing.POINTS == 0
-    net, seen = network(1, torch.float32), []
-    engine = choose(predictor_of(net), X, "auto", Settings(smoothing=0.2))
-    net.register_forward_hook(lambda module, given, found: seen.append(len(found)))
-    engine.gradient(np.random.default_rng([3, 2]).normal(size=(2 * BATCH // smoothing.POINTS, 5)))
-    assert sum(seen) == 2 * BATCH
 
 
 def test_a_torch_model_is_left_as_found():

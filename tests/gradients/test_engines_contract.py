@@ -104,9 +104,10 @@ def test_one_output_is_a_column_of_all(engine, make, scale):
 
 def test_auto_takes_the_cheapest_exact_engine_and_says_why():
     explainer = TExplainer(network(THREE > 1), X)
-    assert explainer.engine.name == "closed-form" and "formula" in explainer.engine.why
+    assert explainer.engine.name == "closed-form" and "formula" in explainer.engine.at_point.why
     assert explainer(X[:2]).engine == "closed-form"
-    assert "formula" in explainer(X[:2]).settings["why"]
+    assert "one feature at a time" in explainer(X[:2]).settings["why"]
+    assert "formula" in explainer(X[:2], attribution="gradient").settings["why"]
     black = TExplainer(lambda rows: rows[:, 0] ** 2, X)
     assert black.engine.name == "finite-difference"
     assert "closed-form: the model is not from scikit-learn" in black.engine.why

@@ -89,25 +89,25 @@ def interval(x, low, high, width):
     return distribution(top) - distribution(bottom), (density(bottom) - density(top)) / width
 
 
-def smoothed(trees, rows, widths, outputs, base=0.0):
-    """f_s (rows, outputs) and its gradient (rows, features, outputs), one leaf of one tree and one row at a time."""
-    value = np.zeros((len(rows), outputs)) + base
-    gradient = np.zeros((len(rows), len(widths), outputs))
+def moved_slopes(trees, rows, widths, outputs):
+    """Slopes averaged over moves of one column within widths, (rows, columns, outputs), leaf by leaf."""
+    found = np.zeros((len(rows), len(widths), outputs))
     for tree in trees:
         for leaf, box, follows in leaf_boxes(tree):
             reach = slice(tree.output, tree.output + len(leaf))
             for r, row in enumerate(rows):
-                masses, slopes = {}, {}
+                inside = {
+                    column: float(follows[column])
+                    if np.isnan(row[column])
+                    else interval(row[column], *ends, 0.0)[0]
+                    for column, ends in box.items()
+                }
                 for column, (low, high) in box.items():
-                    if np.isnan(row[column]):
-                        masses[column], slopes[column] = float(follows[column]), 0.0
-                    else:
-                        masses[column], slopes[column] = interval(row[column], low, high, widths[column])
-                value[r, reach] += leaf * np.prod(list(masses.values()))
-                for column in box:
-                    others = np.prod([m for c, m in masses.items() if c != column])
-                    gradient[r, column, reach] += leaf * slopes[column] * others
-    return value, gradient
+                    others = np.prod([m for c, m in inside.items() if c != column])
+                    if others and widths[column] and not np.isnan(row[column]):
+                        slope = interval(row[column], low, high, widths[column])[1]
+                        found[r, column, reach] += leaf * slope
+    return found
 
 
 def hard(trees, rows, outputs, base=0.0):

@@ -1,11 +1,13 @@
 """Slopes: what a small change would do (`slope`), and the derivative at the point (`gradient`).
 
-    slope_j    = SD_j x slope of f along feature j, averaged over a quarter SD around x
+    slope_j    = SD_j x (mean of f over moves of x_j upwards - mean of f over moves downwards)
+                 / (mean move up - mean move down), all other features as in the row
     gradient_j = df/dx_j at x, the paper's; with step="paper" by its Algorithm 1
 
-The average is over a kernel whose standard deviation is `smoothing` SDs (0.25), the same for every model and
-engine; its points are kept inside the data's range. Discrete columns stay where they are in it. Their own
-slope is the difference of f between the neighbouring observed values, per unit (`differences`).
+Moves are uniform over sqrt(6) `smoothing` SDs (0.61 SD by default) on either side, inside the data's range: the
+derivative averaged over a triangular kernel of `smoothing` SDs (0.25), the same for every model and engine
+(`gradients/moves`). The slope of a discrete column is the difference of f between the neighbouring observed
+values, per unit (`differences`).
 
 A category has no slope: its value is f(x) - sum_c pi_c f(x with category c), what this category does compared
 with the average one. A missing value is one more category of its column: present against missing.

@@ -16,7 +16,7 @@ import numpy as np
 
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley, Gradient, Settings
-from texplainer.gradients.smoothing import smooth
+from texplainer.gradients.moves import smooth
 from texplainer.models.predictor import Predictor
 from texplainer.tables.onehot import ColumnGroup
 from texplainer.tables.schema import Schema

@@ -96,6 +96,7 @@ class Engine:
     exact: bool = True
     averages: bool = False  # whether its gradient is an average over the neighbourhood already
     width: float = 0.0  # of the neighbourhood it averages over, in units of each feature's SD
+    linear: bool = False  # whether its gradient is the same everywhere
     narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
     point: Engine | None = None
     #: () -> the exact Shapley values, prepared at the first call; raises `Unsupported` with the reason where

@@ -13,7 +13,7 @@ import numpy as np
 from texplainer.background.summary import robust_sd
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import BATCH, Engine, Gradient
-from texplainer.gradients.transformers import Map
+from texplainer.gradients.transformers import Map, is_linear
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -56,7 +56,7 @@ def checked_engine(
     _check_slopes(values, predictor, sample, sigma)
     steepest = float(np.abs(values * sigma[:, None]).max(initial=0.0))
     gradient = partial(differentiate, chosen, predictor, sigma, FLOOR * steepest, block)
-    return Engine(name, why, gradient, narrow=narrow)
+    return Engine(name, why, gradient, narrow=narrow, linear=is_linear(chosen))
 
 
 def differentiate(

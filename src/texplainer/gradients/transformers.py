@@ -93,7 +93,17 @@ def compose(*maps: Map) -> Map:
 
         return rows, pullback
 
-    return forward
+    return _linear(forward) if all(is_linear(one) for one in maps) else forward
+
+
+def is_linear(one: Map) -> bool:
+    """Whether a map is known to have the same derivative everywhere."""
+    return one is identity or getattr(one, "linear", False)
+
+
+def _linear(one: Map) -> Map:
+    setattr(one, "linear", True)  # noqa: B010 - functions have no such field by type
+    return one
 
 
 def identity(rows: Array) -> tuple[Array, Pullback]:
@@ -118,7 +128,7 @@ def affine(matrix: Array, offset: Array | float = 0.0) -> Map:
     def forward(rows: Array) -> tuple[Array, Pullback]:
         return rows @ matrix + offset, lambda d: d @ transposed
 
-    return forward
+    return _linear(forward)
 
 
 def from_sklearn(model: Any) -> bool:
@@ -144,7 +154,7 @@ def _scale(scale: Array, shift: Array, low: Any = None, high: Any = None) -> Map
             return values, slopes
         return np.clip(values, low, high), np.where((values < low) | (values > high), 0.0, slopes)
 
-    return elementwise(function)
+    return elementwise(function) if low is not None else _linear(elementwise(function))
 
 
 def _standard(fitted: Any) -> Map:

@@ -8,28 +8,25 @@ pytest.importorskip("numba")
 from oracles_trees import random_tree
 
 from texplainer.gradients.trees.ensemble import LEAF, assemble
-from texplainer.gradients.trees.layout import subtree_ends, subtree_ranges
+from texplainer.gradients.trees.layout import subtree_ends
 
 
 def walked(tree):
-    """(old node, lower, upper, clamped threshold, size, range of values) in preorder, one node after the other."""
+    """(old node, lower, upper, clamped threshold, size) in preorder, one node after the other."""
     rows = []
 
     def visit(node, box):
         at = len(rows)
         rows.append(None)
         if tree.left[node] < 0:
-            value = tree.value[node]
-            rows[at] = (node, -np.inf, np.inf, 0.0, 1, value, value)
+            rows[at] = (node, -np.inf, np.inf, 0.0, 1)
             return at
         column = int(tree.column[node])
         low, high = box.get(column, (-np.inf, np.inf))
         threshold = min(max(tree.threshold[node], low), high)
-        left = visit(tree.left[node], {**box, column: (low, threshold)})
-        right = visit(tree.right[node], {**box, column: (threshold, high)})
-        small = np.minimum(rows[left][5], rows[right][5])
-        large = np.maximum(rows[left][6], rows[right][6])
-        rows[at] = (node, low, high, threshold, len(rows) - at, small, large)
+        visit(tree.left[node], {**box, column: (low, threshold)})
+        visit(tree.right[node], {**box, column: (threshold, high)})
+        rows[at] = (node, low, high, threshold, len(rows) - at)
         return at
 
     visit(0, {})
@@ -48,5 +45,3 @@ def test_preorder_bounds_and_subtrees(seed):
         np.testing.assert_array_equal(getattr(ensemble, name), [row[position] for row in expected])
     size = subtree_ends(ensemble.right, leaf, ensemble.roots) - np.arange(len(leaf))
     np.testing.assert_array_equal(size, [row[4] for row in expected])
-    ranges = subtree_ranges(ensemble.right, leaf, ensemble.roots, ensemble.value)
-    np.testing.assert_array_equal(ranges, [row[6] - row[5] for row in expected])

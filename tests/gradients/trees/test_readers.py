@@ -1,4 +1,4 @@
-"""Every library's models: read exactly, smoothed exactly, refused clearly."""
+"""Every library's models: read exactly, slopes like the twin's, refused clearly."""
 
 # ruff: noqa: E402  (the engine needs optional packages, asked for first)
 
@@ -12,16 +12,19 @@ pytest.importorskip("numba")
 xgb = pytest.importorskip("xgboost")
 lgb = pytest.importorskip("lightgbm")
 
-from oracles_trees import smoothed, trees_of
+from oracles_trees import moved_slopes, trees_of
 from tree_shelf import GBR, MODELS, REAL, RFR, TWO, X, awkward, sklearn
 
 from texplainer.errors import Unsupported
+from texplainer.gradients.moves import Moves
+from texplainer.gradients.trees.ensemble import compared, raw_sums
+from texplainer.gradients.trees.model import TreeModel
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.soft import with_half_widths
+from texplainer.gradients.trees.slopes import TreeSlopes, moved_trees
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_reads_the_model_and_smooths_it_like_the_twin(name):
+def test_reads_the_model_and_finds_the_slopes_of_the_twin(name):
     make, own, tolerance = MODELS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -29,22 +32,28 @@ def test_reads_the_model_and_smooths_it_like_the_twin(name):
         ensemble = load(model)
         rows = awkward(ensemble, data)
         expected = np.asarray(own(model, rows), dtype=float).reshape(len(rows), -1)
-    hard, _ = with_half_widths(ensemble, np.zeros(ensemble.features))(rows)
+    hard = raw_sums(ensemble, rows)
     np.testing.assert_allclose(hard, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
 
     widths = np.nanstd(data, axis=0) * 0.4
     widths[[feature for feature, _ in ensemble.categories]] = 0.0
-    value, gradient = with_half_widths(ensemble, widths)(rows[:6])
+    found = slopes_of(ensemble, widths, rows[:6])
     trees = list(trees_of(ensemble))[:60]
     if len(trees) < len(ensemble.roots):
         return
     wide = np.concatenate([widths, np.zeros(len(ensemble.categories))])
-    twin, slopes = smoothed(trees, ensemble.widen(rows[:6]), wide, len(ensemble.base), ensemble.base)
-    np.testing.assert_allclose(value, twin, rtol=0, atol=1e-12 * max(1, np.abs(twin).max()))
-    np.testing.assert_allclose(
-        gradient, slopes[:, : len(widths)], rtol=0, atol=1e-12 * max(1, np.abs(slopes).max())
-    )
-    assert gradient.any()
+    seen = compared(ensemble, ensemble.widen(rows[:6]))
+    twin = moved_slopes(trees, seen, wide, len(ensemble.base))[:, : len(widths)]
+    np.testing.assert_allclose(found, twin, rtol=0, atol=1e-12 * max(1, np.abs(twin).max()))
+    assert found.any()
+
+
+def slopes_of(ensemble, widths, rows):
+    """Slopes of the raw sums without bounds."""
+    moves = Moves(widths, None, np.zeros(len(widths), bool))
+    model = TreeModel(None, ensemble, None, lambda rows: rows, False)
+    link, largest = np.eye(len(ensemble.base)), np.zeros((len(widths), len(ensemble.base)))
+    return TreeSlopes(model, moves, moved_trees(ensemble, moves.integers), link, largest)(rows).values
 
 
 def test_treelite_reads_the_same():
@@ -54,7 +63,7 @@ def test_treelite_reads_the_same():
     other = treelite.sklearn.import_model(model)
     leaves = sum((other.get_tree_accessor(i).get_field("cleft") < 0).sum() for i in range(5))
     assert len(ensemble.value) == leaves
-    raw, _ = with_half_widths(ensemble, np.zeros(4))(X)
+    raw = raw_sums(ensemble, X)
     np.testing.assert_allclose(
         raw[:, 0], treelite.gtil.predict(other, X.astype(np.float32)).ravel(), atol=1e-6
     )

@@ -1,29 +1,29 @@
-"""Tree ensembles: the exact gradient of the kernel-smoothed model.
-
-A tree ensemble is constant on boxes; its gradient is 0 almost everywhere. Averaged
-over a neighbourhood of half-width s_j in each feature (triangular weights) it becomes smooth, and its
-value and gradient have a closed form that costs a few predictions, whatever the number of features
-(`compiled`). Centred differences are the special case of a box-shaped neighbourhood along one axis.
+"""Tree ensembles: exact slopes from their thresholds (`slopes`), and exact replacements of cells.
 
 `build` reads the model (`readers`) and compares the arrays with the model's own predictions. A tree ensemble
 that cannot be read is explained as a black box, with a warning (without one where categories are
-the reason).
+the reason). On a scale on which the model is not a sum of trees, slopes are taken from its predictions, at more
+nodes than those of other models.
 """
 
 from __future__ import annotations
 
 import warnings
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from texplainer.errors import EngineWarning, Unsupported
-from texplainer.gradients.engine import Engine, Settings
-from texplainer.gradients.transformers import identity
+from texplainer.gradients.engine import Engine, Gradient, Settings
+from texplainer.gradients.moves import averaged_engine, moves_of
+from texplainer.gradients.trees.links import constant_slope
 from texplainer.gradients.trees.readers.table import find
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
+
+NODES = 16  # on a side, where the model is not a sum of trees
 
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
@@ -34,44 +34,47 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     if not settings.bandwidth > 0:
         raise Unsupported("smoothing=0 asks for the point gradient, which is 0 almost everywhere for trees.")
     try:
-        from texplainer.gradients.trees.model import read, smoothed_gradient
+        from texplainer.gradients.trees.model import read
+        from texplainer.gradients.trees.slopes import tree_slopes
 
-        explained = read(predictor, background, settings)
+        model = read(predictor, background)
     except ModuleNotFoundError as error:
         missing = f"the tree engine needs the package {error.name!r}, which is not installed."
         raise _warn_unsupported(predictor, missing) from error
     except Unsupported as reason:
         raise _warn_unsupported(predictor, str(reason)) from None
-    return Engine(
-        "tree",
-        f"the trees averaged over {settings.bandwidth:g} SD, differentiated exactly",
-        partial(smoothed_gradient, explained.at(settings.bandwidth)),
-        averages=True,
-        width=settings.bandwidth,
-        replaced=_replaced(explained),
-    )
+    link = constant_slope(model.after, len(model.ensemble.base))
+    moves = moves_of(predictor, background, settings)
+    engine = Engine("tree", "", _none, averages=True, width=settings.bandwidth, replaced=_replaced(model))
+    if link is None:
+        return averaged_engine(engine, predictor, background, settings, nodes=NODES)
+    why = "exact means over moves of one feature at a time, from the trees"
+    return replace(engine, why=why, gradient=tree_slopes(model, moves, link))
 
 
-def _replaced(explained: Any) -> Any:
+def _none(rows: Array) -> Gradient:
+    raise NotImplementedError
+
+
+def _replaced(model: Any) -> Any:
     """Other values in place of cells, prepared at the first asking.
 
     None where a last bit may take the other side of a threshold: behind transformers, and where the table is
     rounded and the model compares in float64; where the model has categories that the table calls numbers;
     and for log-odds of shares, which a last bit may move far.
     """
-    predictor, ensemble = explained.predictor, explained.ensemble
+    predictor, ensemble = model.predictor, model.ensemble
     rounded = predictor.schema.narrow_floats and ensemble.dtype != np.float32
     coded = {feature for feature, _ in ensemble.categories} <= set(predictor.schema.levels)
     steep = predictor.scale == "log-odds" and ensemble.link in ("share", "shares")
-    behind = explained.before is not identity or hasattr(predictor.model, "steps")
-    if behind or rounded or steep or not coded:
+    if model.folded or rounded or steep or not coded:
         return None
 
     @cache
     def prepared() -> Any:
         from texplainer.gradients.trees.replacements import replacements_of
 
-        return replacements_of(explained)
+        return replacements_of(model)
 
     return lambda *cells: prepared()(*cells)
 

@@ -22,11 +22,7 @@ Integers = NDArray[np.int64]
 #: bits of TreeEnsemble.kind; LEAF_PAIR: both children are leaves; HARD: a split without noise (`soft`)
 LEAF, LEAF_PAIR, LOWER, UPPER, MISSING_LEFT, HARD = 1, 2, 4, 8, 16, 32
 MAX_NODES = 30_000_000  # about 1.2 GB of node arrays
-EDGE, FAR = (
-    0.9e308,
-    1.7e308,
-)  # stand-ins for infinite thresholds; rows are clipped to +-LARGEST, between the two
-LARGEST = 1e308
+EDGE, FAR, LARGEST = 0.9e308, 1.7e308, 1e308  # stand-ins for infinite thresholds; cells lie between the two
 
 
 class CategoryColumns:
@@ -214,3 +210,18 @@ def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
     with np.errstate(over="ignore"):
         rounded = cells.astype(ensemble.dtype).astype(np.float64)
     return np.clip(rounded, -LARGEST, LARGEST)
+
+
+def raw_sums(ensemble: TreeEnsemble, inputs: Floats) -> Floats:
+    """The ensemble's raw sums at rows of its inputs, (rows, raw outputs)."""
+    cells = compared(ensemble, ensemble.widen(inputs))
+    rows, raw = np.arange(len(inputs)), np.repeat(ensemble.base[None], len(inputs), axis=0)
+    column, right = ensemble.column.astype(np.int64), ensemble.right.astype(np.int64)
+    for root, output in zip(ensemble.roots.astype(np.int64), ensemble.output.astype(np.int64), strict=True):
+        node = np.full(len(inputs), root)
+        for _ in range(ensemble.depth):
+            kind, x = ensemble.kind[node], cells[rows, column[node]]
+            left = np.where(np.isnan(x), kind & MISSING_LEFT != 0, x <= ensemble.threshold[node])
+            node = np.where(kind & LEAF != 0, node, np.where(left, node + 1, right[node]))
+        raw[:, output : output + ensemble.value.shape[1]] += ensemble.value[right[node]]
+    return raw

@@ -1,15 +1,8 @@
-"""The order of nodes in memory, and of rows in a batch.
-
-Nodes are laid out in preorder, with the ancestor bounds the soft splits need. Rows are put into an
-order in which neighbours are alike: a block of similar rows goes the same way at many splits, so that
-whole subtrees are skipped.
-"""
+"""The order of nodes in memory: preorder, with the thresholds of ancestors on the same column."""
 
 # pyright: basic
 
 import numpy as np
-
-from texplainer.gradients.machine_code import cached_njit
 
 
 def preorder(left, right, column, threshold, roots):
@@ -60,73 +53,6 @@ def _bound(nodes, depth, parent, went_left, column, clamped, lower, upper):
     lower[nodes], upper[nodes] = low, high
 
 
-@cached_njit()
-def coherent_order(rows, importance, block):
-    """A permutation of the rows: halved again and again along the column with the largest weighted range.
-
-    `importance` (columns,) weighs a unit of each column. The halves are multiples of `block` rows.
-    """
-    count = len(rows)
-    order, keys = np.arange(count), np.empty(count)
-    ends = np.empty(count // block + 2, np.int64)
-    first, top = 0, 0
-    ends[0] = count
-    while top >= 0:
-        last = ends[top]
-        if last - first <= block:
-            first = last
-            top -= 1
-            continue
-        column = _widest(rows, order, first, last, importance)
-        for i in range(first, last):
-            key = rows[order[i], column]
-            keys[i] = np.inf if np.isnan(key) else key
-        middle = first + max(1, (last - first) // block // 2) * block
-        _select(keys, order, first, last - 1, middle)
-        top += 1
-        ends[top] = middle
-    return order
-
-
-@cached_njit()
-def _select(keys, order, low, high, middle):
-    """Move the smallest keys of ``low..high``, with their rows, before `middle` (Hoare's quickselect)."""
-    while low < high:
-        pivot = keys[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            high = j
-        elif middle >= i:
-            low = i
-        else:
-            return
-
-
-@cached_njit()
-def _widest(rows, order, first, last, importance):
-    """The column with the largest weighted range over at most 64 of the rows."""
-    stride = max(1, (last - first) // 64)
-    best, widest = 0, -1.0
-    for column in range(rows.shape[1]):
-        if importance[column] > 0.0:
-            low, high = np.inf, -np.inf
-            for i in range(first, last, stride):
-                low, high = min(low, rows[order[i], column]), max(high, rows[order[i], column])
-            if (high - low) * importance[column] > widest:
-                best, widest = column, (high - low) * importance[column]
-    return best
-
-
 def depth_levels(right, leaf, roots):
     """The inner nodes of all trees by depth, from the roots down."""
     level, found = np.asarray(roots, dtype=np.int64), []
@@ -143,15 +69,3 @@ def subtree_ends(right, leaf, roots):
     for inner in reversed(depth_levels(right, leaf, roots)):
         end[inner] = end[right[inner].astype(np.int64)]
     return end
-
-
-def subtree_ranges(right, leaf, roots, value):
-    """Largest minus smallest leaf value below every node, (nodes, width)."""
-    low = np.zeros((len(leaf), value.shape[1]))
-    low[leaf] = value[right[leaf].astype(np.int64)]
-    high = low.copy()
-    for inner in reversed(depth_levels(right, leaf, roots)):
-        far = right[inner].astype(np.int64)
-        low[inner] = np.minimum(low[inner + 1], low[far])
-        high[inner] = np.maximum(high[inner + 1], high[far])
-    return high - low

@@ -19,10 +19,17 @@ import numpy as np
 from numba import njit
 
 from texplainer.gradients.machine_code import compiled, in_threads, is_compiled
-from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble, compared
+from texplainer.gradients.trees.ensemble import (
+    LEAF,
+    MISSING_LEFT,
+    Floats,
+    TreeEnsemble,
+    compared,
+    raw_sums,
+)
 from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.links import constant_slope
-from texplainer.gradients.trees.model import SmoothedTreeModel
+from texplainer.gradients.trees.model import TreeModel
 from texplainer.types import Array
 
 _U = np.uint64
@@ -185,17 +192,17 @@ def _leaves(plan, rows, row, column, cell) -> np.ndarray:
 class Replacements:
     """What other values do in place of cells, on the explained scale; of trees that read the table itself."""
 
-    explained: SmoothedTreeModel  # its `smoothed` without widths: the model itself
+    model: TreeModel
     plan: ColumnsBelow
     slope: Array | None  # of the link, (all outputs, raw); None where it is not constant
 
     def __call__(self, rows: Array, row: np.ndarray, column: np.ndarray, values: Array) -> Array:
         """F(x with a value in the cell) - f(x), (cells, values, outputs), for the cells rows[row, column]."""
-        ensemble, outputs = self.explained.ensemble, list(self.explained.predictor.outputs)
+        ensemble, outputs = self.model.ensemble, list(self.model.predictor.outputs)
         needed, row = np.unique(row, return_inverse=True)
-        inputs, others = (self.explained.cells(z) for z in (rows[needed], values))
+        inputs, others = (self.model.inputs(z) for z in (rows[needed], values))
         cells, others = (compared(ensemble, ensemble.widen(z)) for z in (inputs, others))
-        raw = None if self.slope is not None else self.explained.smoothed(inputs)[0]  # (needed rows, raw)
+        raw = None if self.slope is not None else raw_sums(ensemble, inputs)  # (needed rows, raw)
         found = np.empty((len(row), len(values), len(outputs)))
         order = np.argsort(column, kind="stable")  # cells of one column take alike ways
         size = max(1, NUMBERS // (len(values) * len(ensemble.base) ** 2))
@@ -209,12 +216,12 @@ class Replacements:
         return found
 
     def _through_link(self, raw: Array, change: Array) -> Array:
-        after = self.explained.after
+        after = self.model.after
         there = after((raw[:, None] + change).reshape(-1, raw.shape[1]))[0]
         return there.reshape(*change.shape[:2], -1) - after(raw)[0][:, None]
 
 
-def replacements_of(explained: SmoothedTreeModel) -> Replacements:
-    """Prepare a model, read and without widths."""
-    slope = constant_slope(explained.after, len(explained.ensemble.base))
-    return Replacements(explained, columns_below(explained.ensemble), slope)
+def replacements_of(model: TreeModel) -> Replacements:
+    """Prepare a model."""
+    slope = constant_slope(model.after, len(model.ensemble.base))
+    return Replacements(model, columns_below(model.ensemble), slope)

@@ -1,0 +1,442 @@
+"""Slopes from moves of one feature at a time, the other features as in the row.
+
+    slope_j = (mean of f over moves of x_j upwards - mean of f over moves downwards)
+              / (mean move up - mean move down)
+
+Moves are uniform over (0, u] upwards and [-d, 0) downwards, where u and d are the half-width w_j, or what the
+range leaves of it. This equals the derivative averaged over a triangular kernel of standard deviation w_j / sqrt(6).
+Columns of whole numbers take whole numbers: their positions are rounded.
+
+Trees know their thresholds and answer exactly (`trees/slopes`). Everything else is asked at a few Gauss-Legendre
+nodes on either side, or at all whole numbers in reach where there are no more of them. The error of the rule is
+bounded by how far the differences at the nodes are from a straight line, times a factor found on background rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from texplainer.background.summary import robust_sd, varying_columns
+from texplainer.errors import InputError
+from texplainer.gradients.engine import BANDWIDTH, MOVE, Engine, Gradient, Settings
+from texplainer.models.predictor import Predictor
+from texplainer.types import Array
+
+LEAST, MOST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
+HALF_WIDTH = 6**0.5  # of the triangular kernel, in units of its standard deviation
+LEAST_NODES, MOST_NODES, EXTRA = 2, 8, 32  # on a side; EXTRA evaluations a side are shared by few features
+CELLS = 2**21  # of the predictions at hand at a time
+SHARED = 0.4  # part of the features' common level in a bound: a step that no node saw
+TRIAL, TRIAL_OF_MODELS = (
+    1200,
+    12_000,
+)  # evaluations that calibrate the bounds: of a function, of a library's model
+MANY = 16  # nodes on a side that stand for the exact average
+MOST_ROWS = 32
+COVERAGE, LEAST_FACTOR, FACTOR = 0.99, 0.05, 1.0  # FACTOR without background rows to see it on
+ROUNDINGS = 4
+PATTERNS, FEW = 8, 16  # patterns of joint moves; evaluations for them where features are few
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the features of rows are moved, (rows, features) each; 0 for what stays."""
+
+    up: Array
+    down: Array
+
+    @property
+    def moving(self) -> np.ndarray:
+        """Mask of the cells that move at all."""
+        return (self.up > 0) | (self.down > 0)
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Half-widths (features,), 0 for columns that do not move; the range; and columns of whole numbers."""
+
+    half: Array
+    bounds: tuple[Array, Array] | None
+    integers: np.ndarray  # (features,) mask
+
+    def reach(self, rows: Array) -> Reach:
+        """How far rows can be moved; a row outside the range is its own edge."""
+        known = np.where(np.isfinite(rows), rows, 0.0)
+        half = np.where(np.isfinite(rows), self.half, 0.0)
+        if self.bounds is None:
+            return Reach(half, half)
+        low, high = self.bounds
+        return Reach(np.clip(high - known, 0.0, half), np.clip(known - low, 0.0, half))
+
+    def width(self, rows: Array, reach: Reach) -> Array:
+        """Mean move up minus mean move down, (rows, features)."""
+        out = (reach.up + reach.down) / 2
+        if self.integers.any():
+            at = np.ix_(np.arange(len(rows)), np.flatnonzero(self.integers))
+            x, up, down = rows[at], reach.up[at], reach.down[at]
+            # the mean of a rounded number over an interval, from its integral k y - k²/2, k = round(y)
+            above = (_integral(x + up) - _integral(x)) / np.where(up > 0, up, 1.0)
+            below = (_integral(x) - _integral(x - down)) / np.where(down > 0, down, 1.0)
+            out[at] = np.where(up > 0, above - x, 0.0) - np.where(down > 0, below - x, 0.0)
+        return out
+
+
+def _integral(y: Array) -> Array:
+    """Integral of the rounded number from 0 to y."""
+    k = np.floor(y + 0.5)
+    return k * y - k**2 / 2
+
+
+def moves_of(predictor: Predictor, background: Array, settings: Settings) -> Moves:
+    """The moves of an explainer's continuous columns."""
+    features = background.shape[1]
+    free = predictor.schema.numeric & varying_columns(background) & ~settings.discrete.mask(features)
+    half = np.where(free, HALF_WIDTH * settings.bandwidth * robust_sd(background), 0.0)
+    integers = np.zeros(features, bool)
+    integers[list(settings.discrete.integers)] = True
+    return Moves(half, settings.bounds, integers & free)
+
+
+# ------------------------------------------------------------------ the positions
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where the cells of some rows are moved to, (rows, features, nodes); and with which weights.
+
+    `weight` sums to 1 less the weight of the row's own value. Nodes of weight 0 are not asked.
+    """
+
+    at: Array
+    weight: Array
+    exact: np.ndarray  # (rows, features): the rule is the definition itself
+
+
+@lru_cache(maxsize=16)
+def gauss(nodes: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss and Legendre on (0, 1)."""
+    t, weight = np.polynomial.legendre.leggauss(nodes)
+    return (t + 1) / 2, weight / 2
+
+
+def positions(moves: Moves, rows: Array, length: Array, sign: float, nodes: int) -> Positions:
+    """The nodes on one side (`sign`) of the rows, over lengths (rows, features)."""
+    t, weight = gauss(nodes)
+    at = rows[:, :, None] + sign * length[:, :, None] * t
+    weights = np.where(length[:, :, None] > 0, weight, 0.0)
+    exact = length == 0
+    for j in np.flatnonzero(moves.integers):
+        at[:, j], weights[:, j], exact[:, j] = _whole(rows[:, j], length[:, j], sign, at[:, j], weights[:, j])
+    if moves.bounds is not None:  # a last bit must not leave the range
+        edge = moves.bounds[1] if sign > 0 else moves.bounds[0]
+        bound = np.maximum(edge, rows) if sign > 0 else np.minimum(edge, rows)
+        at = np.minimum(at, bound[:, :, None]) if sign > 0 else np.maximum(at, bound[:, :, None])
+    weights[at == rows[:, :, None]] = 0.0
+    return Positions(at, weights, exact)
+
+
+def _whole(x: Array, length: Array, sign: float, at: Array, weight: Array) -> tuple[Array, Array, np.ndarray]:
+    """One column of whole numbers: all of them in reach, if there are no more than nodes; or rounded nodes."""
+    nodes = at.shape[1]
+    far = np.floor(x + sign * length + 0.5)
+    k = np.arange(1, nodes + 1)
+    whole = np.floor(x + 0.5)[:, None] + sign * k  # (rows, nodes)
+    low, high = np.minimum(x, x + sign * length)[:, None], np.maximum(x, x + sign * length)[:, None]
+    part = np.clip(np.minimum(whole + 0.5, high) - np.maximum(whole - 0.5, low), 0.0, None)
+    share = part / np.where(length > 0, length, 1.0)[:, None]
+    few = (sign * (far - np.floor(x + 0.5)) <= nodes) & (x == np.floor(x))
+    rounded = np.floor(at + 0.5)
+    return np.where(few[:, None], whole, rounded), np.where(few[:, None], share, weight), few
+
+
+# ------------------------------------------------------------------ the differences
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What the slopes of some rows are made of."""
+
+    slopes: Array  # (rows, features, outputs), per unit
+    unit: Array  # (rows, features), mean move up minus mean move down; 0 for what stays
+    gain: Array  # (rows, features, sides, nodes, outputs), f at the nodes minus f(x)
+    move: Array  # (rows, features, sides, nodes), signed; 0 for nodes that are not asked
+    exact: np.ndarray  # (rows, features)
+    count: np.ndarray  # (rows,) evaluations
+
+
+@dataclass(frozen=True)
+class AveragedDifferences:
+    """Slopes of a model known by its predictions: 2mn + 1 evaluations a row, and 2n for their change."""
+
+    predictor: Predictor
+    moves: Moves
+    sd: Array  # (features,)
+    nodes: int
+    factor: float = FACTOR
+    with_change: bool = True
+
+    def __call__(self, rows: Array) -> Gradient:
+        """Slopes of rows per unit, their bounds and their change."""
+        size = max(1, CELLS // (2 * self.nodes * max(1, rows.shape[1]) * len(self.predictor.outputs)))
+        parts = [self._block(rows[i : i + size]) for i in range(0, max(1, len(rows)), size)]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _block(self, rows: Array) -> Gradient:
+        f0 = self.predictor(rows)
+        found = self.differences(rows, f0)
+        moving = found.unit > 0
+        error = self.factor * self.indicator(found) + self._rounding(rows, f0, found)
+        error = np.where(moving[:, :, None], error, 0.0)
+        step = np.where(moving, np.abs(found.move).max(axis=(2, 3)), np.nan)
+        cost, change = 1 + found.count, np.full(f0.shape, np.nan)
+        if self.with_change:
+            change, spent = self._change(rows, found)
+            cost = cost + spent
+        return Gradient(found.slopes, error, step, np.zeros(rows.shape, np.uint8), cost, change=change)
+
+    def differences(self, rows: Array, f0: Array, nodes: int | None = None) -> Differences:
+        """The differences of rows whose predictions are known, (rows, outputs)."""
+        reach = self.moves.reach(rows)
+        sides = [
+            positions(self.moves, rows, length, sign, nodes or self.nodes)
+            for length, sign in ((reach.up, 1.0), (reach.down, -1.0))
+        ]
+        at = np.stack([side.at for side in sides], axis=2)
+        weight = np.stack([side.weight for side in sides], axis=2)
+        gain = np.zeros((*at.shape, f0.shape[1]))
+        row, column, *_ = where = np.nonzero(weight > 0)
+        gain[where] = replaced(self.predictor, rows, row, column, at[where]) - f0[row]
+        heard = ~(np.abs(gain).max(axis=(2, 3)) <= self._floor(f0)[:, None])  # True for NaN
+        gain = np.where(heard[:, :, None, None], gain, 0.0)
+        move = np.where(weight > 0, at - rows[:, :, None, None], 0.0)
+        total, unit = np.zeros((*rows.shape, f0.shape[1])), np.zeros(rows.shape)
+        for side, sign in enumerate((1.0, -1.0)):  # one by one: bit-identical for any number of rows
+            for k in range(at.shape[3]):
+                total += sign * weight[:, :, side, k, None] * gain[:, :, side, k]
+                unit += sign * weight[:, :, side, k] * move[:, :, side, k]
+        slopes = np.divide(total, unit[:, :, None], out=np.zeros(total.shape), where=unit[:, :, None] > 0)
+        exact = sides[0].exact & sides[1].exact
+        return Differences(slopes, unit, gain, move, exact, (weight > 0).sum(axis=(1, 2, 3)))
+
+    def indicator(self, found: Differences) -> Array:
+        """How far the differences are from a straight line, per unit, (rows, features, outputs)."""
+        count = found.move.shape[3]
+        if count == 1:  # the curvature, for want of more
+            rest = np.abs(found.gain.sum(axis=2)[:, :, 0])
+        else:
+            odd, move = found.gain[:, :, 0] - found.gain[:, :, 1], found.move[:, :, 0] - found.move[:, :, 1]
+            squares = (move**2).sum(axis=2)[:, :, None]
+            line = (move[..., None] * odd).sum(axis=2) / np.where(squares > 0, squares, np.inf)
+            rest = np.sqrt(((odd - move[..., None] * line[:, :, None]) ** 2).sum(axis=2) / (count - 1))
+        unsure = (found.unit > 0) & ~found.exact
+        per_unit = rest / np.where(unsure, found.unit, np.inf)[:, :, None]
+        sd = self.sd[:, None]
+        many = np.maximum(1, unsure.sum(axis=1))[:, None, None]
+        common = np.sqrt(((per_unit * sd) ** 2).sum(axis=1, keepdims=True) / many) / sd
+        return np.where(unsure[:, :, None], np.hypot(per_unit, SHARED * common), 0.0)
+
+    def _floor(self, f0: Array) -> Array:
+        """What rounding alone may make of a difference, (rows, outputs)."""
+        return ROUNDINGS * self.predictor.unit * np.abs(f0)
+
+    def _rounding(self, rows: Array, f0: Array, found: Differences) -> Array:
+        loud = np.abs(f0)[:, None] + np.abs(np.nan_to_num(rows))[:, :, None] * np.abs(found.slopes)
+        per_unit = 1 / np.where(found.unit > 0, found.unit, np.inf)
+        return 2 * ROUNDINGS * self.predictor.unit * loud * per_unit[:, :, None]
+
+    def _change(self, rows: Array, found: Differences) -> tuple[Array, np.ndarray]:
+        """How much sd times the slopes change as all features move by 5% of an SD, (rows, outputs); evaluations.
+
+        The outer nodes alone are compared, and every feature has a pattern of signs of its own: the cost of one
+        joint move, averaged over as many patterns as there are features.
+        """
+        outer = np.abs(found.move).argmax(axis=3)[..., None]  # (rows, features, sides, 1)
+        move = np.take_along_axis(found.move, outer, axis=3)[..., 0]
+        gain = np.take_along_axis(found.gain, outer[..., None], axis=3)[:, :, :, 0]
+        row, column = np.nonzero(found.unit > 0)
+        reach = (move[..., 0] - move[..., 1])[row, column]
+        here = (gain[:, :, 0] - gain[:, :, 1])[row, column]
+        patterns = max(1, min(PATTERNS, FEW // max(1, rows.shape[1])))
+        squares = np.zeros((len(rows), len(self.predictor.outputs)))
+        for pattern in range(patterns):
+            there = self._moved(rows, row, column, move[row, column], pattern)
+            apart = (there - here) * (self.sd[column] / reach)[:, None]
+            np.add.at(squares, row, apart**2 / patterns)
+        return np.sqrt(squares), 2 * patterns * np.bincount(row, minlength=len(rows))
+
+    def _moved(self, rows: Array, row: np.ndarray, column: np.ndarray, move: Array, pattern: int) -> Array:
+        """F at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
+        signs = directions(rows.shape[1], PATTERNS)
+        step = np.where(self.moves.half > 0, MOVE * self.sd, 0.0)
+        low, high = (rows, rows) if self.moves.bounds is None else self.moves.bounds
+        unbounded = self.moves.bounds is None
+        out = np.empty((len(row), len(self.predictor.outputs)))
+        size = max(1, self.predictor.piece(rows.shape[1]) // 2)
+        for first in range(0, len(row), size):
+            part = slice(first, first + size)
+            x, j = rows[row[part]], column[part]
+            z = step * signs[(j + 5 * pattern) % PATTERNS]
+            there = x + z
+            if not unbounded:
+                outside = (there < np.minimum(low, x)) | (there > np.maximum(high, x))
+                there = np.where(outside, x - z, there)
+            points = np.repeat(there[:, None], 2, axis=1)
+            entry = np.arange(len(j))
+            own = there[entry, j][:, None] + move[part]
+            if not unbounded:
+                own = np.clip(
+                    own, np.minimum(low[j], x[entry, j])[:, None], np.maximum(high[j], x[entry, j])[:, None]
+                )
+            whole = self.moves.integers[j]
+            own[whole] = np.floor(own[whole] + 0.5)
+            points[entry, :, j] = own
+            f = self.predictor(points.reshape(-1, rows.shape[1])).reshape(len(j), 2, -1)
+            out[part] = f[:, 0] - f[:, 1]
+        return out
+
+
+def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, cells: Array) -> Array:
+    """F of rows[row] with the cell in `column` replaced, (entries, outputs)."""
+    out = np.empty((len(row), len(predictor.outputs)))
+    size = predictor.piece(rows.shape[1])
+    for first in range(0, len(row), size):
+        part = slice(first, first + size)
+        points = rows[row[part]]
+        points[np.arange(len(points)), column[part]] = cells[part]
+        out[part] = predictor(points)
+    return out
+
+
+def directions(features: int, count: int) -> Array:
+    """Fixed moves in standard coordinates, (count, features): signs without a pattern, times the mean size.
+
+    Signs times the mean size of a normal deviate, not deviates: of few of these some features hardly get any,
+    while the mean of |J z|² over signs misses least of its expectation (Hutchinson 1990), and nothing
+    where J is diagonal. The mean size, for the steps a tree takes grow with |z|, not with z². The moves are
+    one pattern times Walsh functions, which are at right angles.
+    """
+    number = np.arange(1, features + 1)
+    first = np.where(number * ((5**0.5 - 1) / 2) % 1.0 < 0.5, 1.0, -1.0)
+    bits = np.arange(count)[:, None] & ((number - 1) % PATTERNS)
+    odd = (bits ^ bits >> 1 ^ bits >> 2) & 1  # parity
+    return np.sqrt(2 / np.pi) * first * np.where(odd, -1.0, 1.0)
+
+
+def _joined(parts: list[Gradient]) -> Gradient:
+    """Blocks of rows as one."""
+    names = ("values", "error", "step", "flags", "evaluations", "change")
+    return Gradient(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+# ------------------------------------------------------------------ the engine
+
+
+def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Settings) -> Engine:
+    """Average an engine's gradient as `settings.smoothing` asks; trees smooth themselves."""
+    width = checked_smoothing(settings.smoothing)
+    if settings.step != "auto" and width not in (0.0, BANDWIDTH):
+        raise InputError(
+            f"step={settings.step!r} and smoothing={width:g} both set the scale of the derivative; "
+            "leave one of them at its default."
+        )
+    asked = settings.average or width != BANDWIDTH
+    if engine.averages or width == 0.0 or settings.step != "auto" or not asked:
+        return engine
+    if engine.linear:
+        return replace(engine, gradient=partial(_constant, engine), width=width, point=engine)
+    return averaged_engine(engine, predictor, background, settings)
+
+
+def _constant(engine: Engine, rows: Array) -> Gradient:
+    """The gradient of a linear model: its averages are the same, and it does not change."""
+    found = engine.gradient(rows)
+    return replace(found, change=np.zeros(found.values.shape[::2]))
+
+
+def checked_smoothing(smoothing: Any) -> float:
+    """Check the argument: the bandwidth in SDs."""
+    number = isinstance(smoothing, (int, float, np.number)) and not isinstance(smoothing, bool)
+    if number and (float(smoothing) == 0 or LEAST <= float(smoothing) <= MOST):
+        return float(smoothing)
+    raise InputError(
+        f"smoothing={smoothing!r} is not a bandwidth; expected 0 (the derivative at the point) or a number "
+        f"of SDs between {LEAST:g} and {MOST:g}, such as 0.25."
+    )
+
+
+def averaged_engine(
+    engine: Engine, predictor: Predictor, background: Array, settings: Settings, nodes: int | None = None
+) -> Engine:
+    """An engine with averaged slopes in place of its gradient, which remains the one at the point."""
+    moves, sd = moves_of(predictor, background, settings), robust_sd(background)
+    moving = int(np.sum(moves.half > 0))
+    usual, with_change = affordable_nodes(max(1, moving), settings.max_evals)
+    found = AveragedDifferences(predictor, moves, sd, nodes or usual, with_change=with_change)
+    found = replace(found, factor=calibrated(found, background))
+    why = "differences of predictions, one feature at a time"
+    point = None if engine.averages else engine
+    return replace(engine, why=why, gradient=found, width=settings.bandwidth, point=point)
+
+
+def affordable_nodes(features: int, max_evals: int | None) -> tuple[int, bool]:
+    """Nodes on a side that `max_evals` evaluations a row allow, and whether the change can be found too."""
+    if max_evals is None:
+        return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), True
+    least = least_evals(features)
+    if max_evals < least:
+        raise InputError(
+            f"max_evals={max_evals} is too small for {features} features; expected at least {least}. "
+            "Raise it, or leave it at None."
+        )
+    pairs = (max_evals - 2) // (2 * features)
+    patterns = max(1, min(PATTERNS, FEW // features))
+    return (min(MANY, pairs - patterns), True) if pairs > patterns else (1, False)
+
+
+def least_evals(features: int) -> int:
+    """The smallest `max_evals`: a move up and one down for every feature."""
+    return 2 * features + 2
+
+
+def calibrated(slopes: AveragedDifferences, background: Array) -> float:
+    """The factor on the indicator that covers the differences to many nodes, on some background cells."""
+    sample = background[np.all(np.isfinite(background), axis=1)]
+    columns = np.flatnonzero(slopes.moves.half > 0)
+    if not len(sample) or not len(columns):
+        return FACTOR
+    trial = TRIAL if slopes.predictor.kind == "callable" else TRIAL_OF_MODELS
+    count = int(np.clip(trial // 2 // (2 * slopes.nodes * len(columns)), 1, MOST_ROWS))
+    rows = sample[:: max(1, len(sample) // count)][:count]
+    f0 = slopes.predictor(rows)
+    few = slopes.differences(rows, f0)
+    unsure = slopes.indicator(few)
+    row, column = np.nonzero(few.unit > 0)
+    chosen = np.random.default_rng(0).permutation(len(row))[: max(1, trial // 2 // (2 * MANY))]
+    row, column = row[chosen], column[chosen]
+    true = _precise(slopes, rows, f0, row, column)
+    bound = unsure[row, column]
+    known = bound > 0
+    if not known.any():
+        return FACTOR
+    ratio = np.abs(few.slopes[row, column] - true)[known] / bound[known]
+    safety = 1.1 + 4 / np.sqrt(known.sum())  # of few cells the largest says little of 99%
+    found = safety * float(np.quantile(ratio, COVERAGE))
+    return max(LEAST_FACTOR, found) if np.isfinite(found) else FACTOR
+
+
+def _precise(
+    slopes: AveragedDifferences, rows: Array, f0: Array, row: np.ndarray, column: np.ndarray
+) -> Array:
+    """Slopes of some cells by many nodes, (cells, outputs)."""
+    reach, total, unit = slopes.moves.reach(rows), 0.0, 0.0
+    for length, sign in ((reach.up, 1.0), (reach.down, -1.0)):
+        side = positions(slopes.moves, rows, length, sign, MANY)
+        at, weight = side.at[row, column], side.weight[row, column]  # (cells, nodes)
+        f = replaced(slopes.predictor, rows, np.repeat(row, MANY), np.repeat(column, MANY), at.ravel())
+        total = total + sign * np.einsum("ck,cko->co", weight, f.reshape(*at.shape, -1) - f0[row, None])
+        unit = unit + sign * np.sum(weight * (at - rows[row, column, None]), axis=1)
+    return total / unit[:, None]
