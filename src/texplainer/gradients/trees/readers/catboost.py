@@ -62,6 +62,9 @@ def _check_features(model: Any) -> None:
 def load(model: Any) -> TreeEnsemble:
     """Read any fitted CatBoost model without categorical, text or embedding features."""
     _check_features(model)
+    loss = str(model.get_all_params().get("loss_function", "unknown")).split(":")[0]
+    if loss == "RMSEWithUncertainty":
+        raise Unsupported("its second output, a variance, is not a sum of trees.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
@@ -78,7 +81,6 @@ def load(model: Any) -> TreeEnsemble:
         read(tree, floats, len(bias), scale) for tree in content.get("oblivious_trees", content.get("trees"))
     ]
     width = trees[0].value.shape[1]
-    loss = str(model.get_all_params().get("loss_function", "unknown")).split(":")[0]
     return assemble(
         trees,
         features=len(model.feature_names_),

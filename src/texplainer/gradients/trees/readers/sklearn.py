@@ -26,6 +26,9 @@ LINKS = {
     "quantile": "identity",
     "poisson": "exponential",
     "gamma": "exponential",
+    "coxph": "identity",  # of scikit-survival, and the two below
+    "squared": "exponential",
+    "ipcwls": "exponential",
 }
 
 
@@ -38,6 +41,16 @@ def load_forest(model: Any) -> TreeEnsemble:
     if hasattr(model, "classes_"):
         link = "share" if width == 1 and not isinstance(model.classes_, list) else "shares"
     return assemble(trees, features=model.n_features_in_, base=np.zeros(width), link=link, dtype=np.float32)
+
+
+def load_survival(model: Any) -> TreeEnsemble:
+    """Read a survival tree or forest of scikit-survival: it predicts the sum of the hazards at event times."""
+    members = getattr(model, "estimators_", [model])
+    trees = []
+    for member in members:
+        hazard = member.tree_.value[:, member.is_event_time_, 0].sum(axis=1)  # (nodes,)
+        trees.append(plain_tree(member.tree_, hazard[:, None] / len(members)))
+    return assemble(trees, features=model.n_features_in_, base=np.zeros(1), link="identity", dtype=np.float32)
 
 
 def leaf_outputs(member: Any) -> np.ndarray:

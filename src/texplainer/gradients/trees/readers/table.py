@@ -20,13 +20,35 @@ TREE_READERS = {
     "sklearn.BaseGradientBoosting": ("sklearn", "load_boosting"),
     "sklearn.BaseHistGradientBoosting": ("sklearn", "load_histogram"),
     **dict.fromkeys(
-        (f"sklearn.{kind}{task}" for kind in ("Bagging", "Voting") for task in ("Classifier", "Regressor")),
+        ("sklearn.BaggingClassifier", "sklearn.BaggingRegressor", "sklearn.VotingClassifier"),
         ("averages", "load_average"),
     ),
     "sklearn.AdaBoostClassifier": ("averages", "load_votes"),
+    "sksurv._BaseSurvivalForest": ("sklearn", "load_survival"),
+    "sksurv.SurvivalTree": ("sklearn", "load_survival"),
+    "sklearn.VotingRegressor": ("sums", "load_vote"),
+    "sklearn.StackingRegressor": ("sums", "load_stack"),
+    "sklearn.MultiOutputRegressor": ("sums", "load_targets"),
+}
+#: library and class of models that are not a sum of their trees -> the reason
+NOT_A_SUM = {
+    "sklearn.AdaBoostRegressor": "it predicts the weighted median of its trees, which is not a sum of them.",
+    "sklearn.IsolationForest": "its score is a power of the mean depth of its trees, which is not a sum of them.",
+    "sklearn.CalibratedClassifierCV": "a calibrated probability is a curve of the sum of trees, which is not a sum.",
+    "sklearn.StackingClassifier": "its final estimator sees probabilities, and its own is not a sum of trees.",
+    "sklearn.ClassifierChain": "each of its models sees the labels that the ones before it predict.",
+    "sklearn.RegressorChain": "each of its models sees what the ones before it predict.",
+    "sklearn.MultiOutputClassifier": "it has one classifier for each label; explain model.estimators_[0] and so on.",
+    "sklearn.OneVsRestClassifier": "its probabilities are divided by their sum, which is not a sum of trees.",
+    "quantile_forest.BaseForestQuantileRegressor": "it predicts quantiles of the leaves' rows, not a sum of trees.",
 }
 #: loaders of a model made of others -> the loaders its members may have
-MADE_OF = {"load_average": ("load_forest", "load_average"), "load_votes": ("load_forest",)}
+ANY = tuple({function for _, function in TREE_READERS.values()})
+MADE_OF = {
+    "load_average": ("load_forest", "load_average"),
+    "load_votes": ("load_forest",),
+    **dict.fromkeys(("load_vote", "load_stack", "load_targets"), ANY),
+}
 
 
 def load(model: Any) -> TreeEnsemble:
@@ -35,6 +57,8 @@ def load(model: Any) -> TreeEnsemble:
     if entry is None:
         raise Unsupported(f"a {type(model).__name__} is not a supported tree ensemble.")
     module, function = entry
+    if function in NOT_A_SUM:
+        raise Unsupported(f"this {type(model).__name__} cannot be read as trees: {NOT_A_SUM[function]}")
     try:
         return getattr(import_module(f"texplainer.gradients.trees.readers.{module}"), function)(model)
     except Unsupported as reason:
@@ -47,16 +71,25 @@ def load(model: Any) -> TreeEnsemble:
 
 
 def find(model: Any) -> tuple[str, str] | None:
-    """Look up the reader of a model by its own type and its bases."""
+    """Look up the reader of a model by its own type and its bases.
+
+    Of a model that is not a sum of its trees: the name in `NOT_A_SUM`, for which `load` raises the reason.
+    """
     for base in type(model).__mro__:
-        entry = TREE_READERS.get(f"{base.__module__.split('.')[0]}.{base.__name__}")
+        name = f"{base.__module__.split('.')[0]}.{base.__name__}"
+        entry = ("", name) if name in NOT_A_SUM else TREE_READERS.get(name)
         if entry is not None:
             return entry if _readable_members(model, entry[1]) else None
     return None
 
 
 def _readable_members(model: Any, loader: str) -> bool:
-    if loader not in MADE_OF:
+    if loader not in MADE_OF and loader not in NOT_A_SUM:
         return True
-    found = [find(member) for member in getattr(model, "estimators_", ())]
-    return bool(found) and all(entry is not None and entry[1] in MADE_OF[loader] for entry in found)
+    members = getattr(model, "estimators_", None) or getattr(model, "calibrated_classifiers_", ())
+    found = [
+        find(getattr(member, "estimator", None) if loader.endswith("CV") else member) for member in members
+    ]
+    return bool(found) and all(
+        entry is not None and entry[1] in MADE_OF.get(loader, (entry[1],)) for entry in found
+    )
