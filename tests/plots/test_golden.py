@@ -33,13 +33,13 @@ PICTURES = {
     ),
     "force": lambda ax: plots.force(made()[0], ax=ax),
     "bar": lambda ax: plots.bar(made(features=500), ax=ax),
-    "bar_local": lambda ax: plots.bar(made()[3], ax=ax),
+    "bar_row": lambda ax: plots.bar(made()[3], ax=ax),
     "bar_categories": lambda ax: plots.bar(categorical()[0], ax=ax),
-    "bar_effect": lambda ax: plots.bar(made(attribution="variation")[0], ax=ax),
+    "bar_variation": lambda ax: plots.bar(made(attribution="variation")[0], ax=ax),
     "bar_classes": lambda ax: plots.bar(made(outputs=tuple("abcdef")), ax=ax),
     "bar_cohorts": lambda ax: plots.bar(made().cohorts("age"), ax=ax),
     "dependence": lambda ax: plots.dependence(gated(), "a", ax=ax),
-    "dependence_local": lambda ax: plots.dependence(made(attribution="slope"), "income", colour="age", ax=ax),
+    "dependence_slope": lambda ax: plots.dependence(made(attribution="slope"), "income", colour="age", ax=ax),
     "dependence_category": lambda ax: plots.dependence(categorical(200), "colour", ax=ax),
     "beeswarm": lambda ax: plots.beeswarm(made(rows=300), ax=ax),
     "beeswarm_many": lambda ax: plots.beeswarm(made(rows=5000), ax=ax),
@@ -52,7 +52,7 @@ PICTURES = {
     "scatter": lambda ax: plots.scatter(made(attribution="gradient"), "income", ax=ax),
     "decision": lambda ax: plots.decision(made(), ax=ax),
     "category_effects": lambda ax: plots.category_effects(categorical(), ax=ax),
-    "category_effects_local": lambda ax: plots.category_effects(categorical()[0], ax=ax),
+    "category_effects_row": lambda ax: plots.category_effects(categorical()[0], ax=ax),
     "step_trace": lambda ax: plots.step_trace(searched(), ax=ax),
     "stability_boxplot": lambda ax: plots.stability_boxplot(
         {name: scores["ris"] for name, scores in SCORES.items()}, "ris", ax=ax
@@ -102,7 +102,7 @@ def test_a_changed_bar_is_seen():
     plots.bar(explanation, ax=ax)
     figure.canvas.draw()
     changed = np.asarray(figure.canvas.buffer_rgba())[:, :, :3].astype(float)
-    assert np.sqrt(np.mean((changed - drawn("bar_local")) ** 2)) > WORST
+    assert np.sqrt(np.mean((changed - drawn("bar_row")) ** 2)) > WORST
 
 
 def test_every_plot_has_a_golden_image():

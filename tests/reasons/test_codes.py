@@ -239,3 +239,7 @@ def test_a_reason_says_where_its_value_lies():
     printed = repr(explanation.reasons(reference=reference, phrases={"a": "Too much"}))
     assert "Too much  a = 9, above the typical 3" in printed
     assert "y, typical x" in printed and "missing, typical 1" in printed
+    same = replace(
+        explanation, arrays={**explanation.arrays, "data": np.array([[3.0, "x", 1.0]], dtype=object)}
+    )
+    assert "x, as is typical" in repr(same.reasons(reference=reference))

@@ -239,6 +239,7 @@ def test_several_classes_are_reached_by_their_label():
         ({"count": True}, "count=True"),
         ({"margin": -1}, "margin=-1"),
         ({"target": (">=", -9.0)}, "already met"),
+        ({"target": (">=", -9.0), "fixed": ["z"]}, "fixed names the feature 'z'"),
         ({"target": ("!", 1.0)}, "expected an operator"),
         ({"target": "blue"}, "target='blue' is not a target"),
         ({"row": [[0.0, 0.0], [1.0, 1.0]]}, "row holds 2 rows"),

@@ -375,8 +375,9 @@ def feature_position(explanation: Explanation, feature: Any) -> int:
     if isinstance(feature, (int, np.integer)) and -len(names) <= feature < len(names):
         return int(feature) % len(names)
     if feature not in names:
+        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
         raise InputError(
-            f"feature={feature!r} is not in the explanation; it has {', '.join(names[:12])}."
+            f"feature={feature!r} is not in the explanation; it has {', '.join(names[:12])}{more}."
             f"{suggest(feature, names)}"
         )
     return names.index(feature)

@@ -173,12 +173,13 @@ def _cells(one: RowReasons) -> list[list[str]]:
 
 
 def _compared(value: Any, reference: Any) -> str:
-    """A value and what is typical: "2400, above the typical 1030"; "missing, typical 172"; "yes, typical no"."""
+    """A value and what is typical: "2400, above the typical 1030"; "missing, typical 172"; "yes, as is typical"."""
     shown = text.cell_text(value)
     if reference is None:
         return shown
     if not isinstance(reference, float):
-        return f"{shown}, typical {text.cell_text(reference)}"
+        usual = text.cell_text(reference)
+        return f"{shown}, as is typical" if shown == usual else f"{shown}, typical {usual}"
     usual = text.cell_text(float(f"{reference:.3g}"))
     if native.is_missing(value):
         return f"{shown}, typical {usual}"

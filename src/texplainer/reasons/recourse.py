@@ -141,6 +141,7 @@ def recourse_of(explainer: Any, row: Any, target: Any, limits: Limits) -> Recour
     if len(start) != 1:
         raise InputError(f"row holds {len(start)} rows; expected one. Pass one of them, such as X[:1].")
     goal = goal_of(explainer.predictor, target, limits.margin, start)
+    moves = moves_of(explainer, start[0], limits)
     score, before = goal.measure(start)
     if not np.isfinite(score[0]):
         raise InputError(f"the model's prediction of the row is {before[0]}; expected a finite number.")
@@ -149,7 +150,7 @@ def recourse_of(explainer: Any, row: Any, target: Any, limits: Limits) -> Recour
         raise InputError(
             f"the target {goal.words} is already met: the prediction is {shown}. Nothing to change."
         )
-    search = Search(start[0], moves_of(explainer, start[0], limits), goal)
+    search = Search(start[0], moves, goal)
     slopes, cost = _slopes(explainer, start, goal)
     noisy = _noisy(explainer, start[0])
     search.cushion = cushion_of(search, noisy)

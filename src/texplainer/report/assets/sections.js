@@ -112,7 +112,7 @@ TX.sections.explanation = (part, open = null) => {
   const table = TX.table([
     { label: "row", value: (r) => (byNumber ? Number(label(r)) : label(r)), number: byNumber, words: (r) => TX.shorten(String(label(r)), 30) },
     { label: "prediction", value: prediction, number: true, words: (r) => TX.onBothScales(part, prediction(r)) },
-    { label: "strongest feature", value: (r) => part.features[first.strongest(r)], words: (r) => part.features[first.strongest(r)] },
+    { label: "strongest feature", value: (r) => part.features[first.strongest(r)], words: (r) => (first.levels && first.levels[first.strongest(r)] ? `${TX.LEVEL} ` : "") + part.features[first.strongest(r)] },
     { label: "its value", value: (r) => first.value(r, first.strongest(r)), number: true },
     { label: "relative change", value: (r) => first.relative_change[r], number: true, words: (r) => (Number.isFinite(first.relative_change[r]) ? TX.percent(first.relative_change[r]) : "") },
     { label: "stability", value: (r) => first.stability[r], words: (r) => first.stability[r], chip: true },
