@@ -165,6 +165,25 @@ def test_one_move_to_a_side_where_the_budget_is_small(network):
     assert np.all(apart <= few.error + more.error)
 
 
+def test_bounds_of_a_smooth_model_are_not_those_of_steps():
+    """Both cover; what the model needs of a bound is seen on background rows."""
+    inputs = X / X.std(axis=0)
+
+    def smooth(rows):
+        return np.sin(rows[:, 0] + rows[:, 1]) + np.exp(rows[:, 2] * rows[:, 3] / 3)
+
+    steps, rough = boosted().predict, {}
+    for name, f in (("smooth", smooth), ("steps", steps)):
+        found = tx.TExplainer(f, inputs).interactions(inputs[:20])
+        rough[name] = np.median(found.error[:, 0, 1] / np.abs(found.values[:, 0, 1]).mean())
+    assert rough["smooth"] < 0.005 < 0.05 < rough["steps"]
+
+
+def test_interactions_of_thousands_of_columns_are_refused_with_an_estimate():
+    with pytest.raises(InputError, match=r"500 rows and 4498500 pairs take 9.0e\+09 predictions"):
+        compute._check_work(500, 3000 * 2999 // 2, 1)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_laws(seed):
     """Symmetry, an unused feature, linearity in f."""
@@ -217,8 +236,15 @@ def test_a_parabola_has_its_curvature_up_to_the_edge(own):
     """With the whole range above it, a part of it, and none."""
     rows = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
     rows[0] = [1.0, -1.0]
-    explainer = tx.TExplainer(lambda rows: 1.5 * rows[:, 0] ** 2 + rows[:, 1], rows)
+    seen = []
+
+    def model(rows):
+        seen.append(np.abs(rows).max())
+        return 1.5 * rows[:, 0] ** 2 + rows[:, 1]
+
+    explainer = tx.TExplainer(model, rows)
     found = explainer.interactions(np.array([[own, 0.0]]))
+    assert max(seen) <= 1.0 + 1e-12
     assert found.values[0, 0, 0] == pytest.approx(3 * explainer.background.sigma[0] ** 2, rel=1e-12)
     assert found.values[0, 1, 1] == 0
 

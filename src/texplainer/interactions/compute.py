@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -16,7 +17,7 @@ from texplainer.categories.detect import Categories
 from texplainer.errors import InputError, Unsupported
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients.engine import BANDWIDTH, Engine
-from texplainer.interactions.differences import HALF_WIDTH, SecondOrder, second_differences
+from texplainer.interactions.differences import HALF_WIDTH, SecondOrder, calibrated, second_differences
 from texplainer.models.predictor import Predictor
 from texplainer.support.progress import track
 from texplainer.types import Array
@@ -64,7 +65,12 @@ def second_order(
         if exact is not None:
             found = _exact(exact, context)
         else:
-            found = second_differences(context, categories, moves, nodes, asked)
+            part = background.cached(
+                ("interactions", moves, nodes), partial(calibrated, context, categories, moves, nodes, asked)
+            )
+            found = second_differences(
+                context, categories, moves, nodes, asked, np.arange(rows.shape[1]), part
+            )
         values[block], error[block], predictions[block] = found.values, found.error, f0
         cost[block] = found.evaluations + 1
     arrays = {"values": values, "error": error, "predictions": predictions, "evaluations": cost}

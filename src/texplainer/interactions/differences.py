@@ -16,7 +16,7 @@ which is a SD_j^2 for f = a x^2 / 2. Its centre c is the row's cell, shifted inw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,9 +28,11 @@ from texplainer.types import Array
 HALF_WIDTH = np.sqrt(6.0)  # of the moves, in bandwidths: their kernel's SD is the bandwidth
 ROUNDINGS = 8  # of a prediction
 # Error bounds: multiples of the difference between all cells and the outer ones alone, of the pair itself and of
-# the row's pairs (root mean square); of the values where there is one move to a side. Chosen on networks,
-# Gaussian processes and trees so that 99% of the differences to many moves are covered
+# the row's pairs (root mean square); of the values where there is one move to a side. They cover steps; of a smooth
+# model a part of them is enough, which is seen on background rows (`calibrated`)
 COARSE, FINE, OWN = (1.5, 1.5), (1.0, 2.0), (4.0, 4.0)
+MANY, SAMPLE_ROWS, SAMPLE_PAIRS = 6, 4, 16  # moves to a side that stand for all; about 10,000 predictions
+SAFETY, LEAST = 2.5, 0.002
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,18 @@ class Cells:
 
 
 def second_differences(
-    context: ExplainContext, categories: Categories, bandwidth: float, nodes: int, pairs: np.ndarray
+    context: ExplainContext,
+    categories: Categories,
+    bandwidth: float,
+    nodes: int,
+    pairs: np.ndarray,
+    own: np.ndarray,
+    parts: tuple[float, float] = (1.0, 1.0),
 ) -> SecondOrder:
-    """All `pairs` (pairs, 2) of columns and all curvatures, with `nodes` moves to either side."""
+    """All `pairs` (pairs, 2) of columns and the curvatures of `own`, with `nodes` moves to either side.
+
+    `parts` of the error bounds are enough, of pairs and of curvatures.
+    """
     rows, numeric = context.rows, context.predictor.schema.numeric
     shape = (len(rows), rows.shape[1], rows.shape[1], context.predictions.shape[1])
     values, apart, roundoff = np.zeros((3, *shape))
@@ -71,31 +82,53 @@ def second_differences(
         for array, part in zip((values, apart, roundoff), _mixed(context, columns, i, j), strict=True):
             array[:, i, j] = array[:, j, i] = part
         cost += one * two * len(members)
-    for j in columns:
-        if numeric[j]:
-            values[:, j, j], apart[:, j, j], roundoff[:, j, j], spent = _curvature(context, j, bandwidth)
-            cost += spent
+    own = np.array([j for j in own.tolist() if j in columns and numeric[j]], dtype=int)
+    for j in own.tolist():
+        found = _curvature(context, j, bandwidth, max(2, nodes))
+        values[:, j, j], apart[:, j, j], roundoff[:, j, j], spent = found
+        cost += spent
     values[np.abs(values) <= roundoff] = 0.0
     averaged = np.isin(np.arange(shape[1]), list(columns)) & numeric
     averaged &= ~context.background.discrete.mask(shape[1])
-    error = roundoff + _misses(values, np.where(apart <= 2 * roundoff, 0.0, apart), averaged, pairs, nodes)
+    apart[apart <= 2 * roundoff] = 0.0
+    error, k, (i, j) = roundoff.copy(), own[averaged[own]], pairs[averaged[pairs].any(axis=1)].T
+    error[:, k, k] += parts[1] * _misses(apart[:, k, k], OWN)
+    bound = _misses(apart[:, i, j], FINE) if nodes > 1 else _misses(np.abs(values[:, i, j]), COARSE)
+    error[:, i, j] += parts[0] * bound
+    error[:, j, i] = error[:, i, j]
     return SecondOrder(values, error, np.full(len(rows), cost, dtype=np.int64))
 
 
-def _misses(values: Array, apart: Array, averaged: np.ndarray, pairs: np.ndarray, nodes: int) -> Array:
-    """A bound on what few moves miss of the mean over all, where a feature is `averaged`; of the values' shape."""
-    out = np.zeros(values.shape)
-    i, j = pairs[averaged[pairs].any(axis=1)].T
-    k = np.flatnonzero(averaged)
-    for first, second, found, (single, common) in (
-        (k, k, apart, OWN),
-        (i, j, apart if nodes > 1 else np.abs(values), FINE if nodes > 1 else COARSE),
-    ):
-        if len(first):
-            each = found[:, first, second]  # (rows, pairs, outputs)
-            mean = np.sqrt(np.mean(each**2, axis=1, keepdims=True))
-            out[:, first, second] = out[:, second, first] = np.hypot(single * each, common * mean)
-    return out
+def _misses(found: Array, factors: tuple[float, float]) -> Array:
+    """A bound on what few moves miss of the mean over all, from what is seen of it: both (rows, pairs, outputs)."""
+    common = np.sqrt(np.mean(found**2, axis=1, keepdims=True)) if found.shape[1] else 0.0
+    return np.hypot(factors[0] * found, factors[1] * common)
+
+
+def calibrated(
+    context: ExplainContext, categories: Categories, bandwidth: float, nodes: int, pairs: np.ndarray
+) -> tuple[float, float]:
+    """The parts of the bounds that cover the differences to many moves, on background rows; at most 1."""
+    rows = context.background.rows[np.isfinite(context.background.rows).all(axis=1)]
+    if not len(rows) or not len(pairs):
+        return 1.0, 1.0
+    rows = rows[:: max(1, len(rows) // SAMPLE_ROWS)][:SAMPLE_ROWS]
+    context = replace(context, rows=rows, predictions=context.predictor(rows))
+    pairs = pairs[np.sort(np.random.default_rng(0).permutation(len(pairs))[:SAMPLE_PAIRS])]
+    few, many = (
+        second_differences(context, categories, bandwidth, count, pairs, np.unique(pairs))
+        for count in (nodes, MANY)
+    )
+    apart, diagonal = np.abs(few.values - many.values), np.eye(few.values.shape[1], dtype=bool)
+    ratio = np.divide(apart, few.error, out=np.zeros(apart.shape), where=few.error > 0)
+    other, own = (float(ratio[:, which].max(initial=0.0)) for which in (~diagonal, diagonal))
+    return float(np.clip(SAFETY * other, LEAST, 1.0)), float(np.clip(SAFETY * own, LEAST, 1.0))
+
+
+def _gauss(nodes: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss and Legendre on (0, 1); the last node is the outer one."""
+    t, weight = np.polynomial.legendre.leggauss(nodes)
+    return (t + 1) / 2, weight / 2
 
 
 def _columns(
@@ -115,7 +148,7 @@ def _columns(
 
 def _slope_cells(context: ExplainContext, column: int, bandwidth: float, nodes: int) -> Cells:
     """Cells and weights of a numeric column; a missing cell has no slope."""
-    own, sd = context.rows[:, column], context.background.sigma[column]
+    own, sd, share = context.rows[:, column], context.background.sigma[column], np.ones(1)
     if column in context.background.discrete.values:
         up, down = (
             side[:, None] for side in context.background.discrete.neighbours(context.rows, column)[::-1]
@@ -123,23 +156,20 @@ def _slope_cells(context: ExplainContext, column: int, bandwidth: float, nodes: 
     else:
         low, high = _limits(context, column)
         reach = HALF_WIDTH * bandwidth * sd
-        where = (np.polynomial.legendre.leggauss(nodes)[0] + 1) / 2  # ascending: the outer one is the last
+        where, share = _gauss(nodes)
         up = own[:, None] + np.minimum(reach, high - own)[:, None] * where
         down = own[:, None] - np.minimum(reach, own - low)[:, None] * where
         up, down = (_whole(context, column, side) for side in (up, down))
     known = np.isfinite(own)[:, None]
     up, down = np.where(known, up, own[:, None]), np.where(known, down, own[:, None])
 
-    def weights(above: Array, below: Array, outer: bool) -> Array:
-        gap = above.mean(axis=1) - below.mean(axis=1)
-        each = np.divide(sd, gap, out=np.zeros(len(gap)), where=gap > 0)[:, None] / above.shape[1]
-        chosen = np.zeros(up.shape[1])
-        chosen[-1 if outer else slice(None)] = 1.0
-        return np.concatenate([each * chosen, -each * chosen], axis=1)
+    def weights(of: Array) -> Array:
+        gap = (up - down) @ of
+        each = np.divide(sd, gap, out=np.zeros(len(gap)), where=gap > 0)[:, None] * of
+        return np.concatenate([each, -each], axis=1)
 
-    return Cells(
-        np.concatenate([up, down], axis=1), weights(up, down, False), weights(up[:, -1:], down[:, -1:], True)
-    )
+    outer = (np.arange(len(share)) == len(share) - 1).astype(float)
+    return Cells(np.concatenate([up, down], axis=1), weights(share), weights(outer))
 
 
 def _limits(context: ExplainContext, column: int) -> tuple[Array, Array]:
@@ -192,35 +222,40 @@ def _noise(context: ExplainContext, f: Array) -> Array:
     return ROUNDINGS * context.predictor.unit * largest
 
 
-def _curvature(context: ExplainContext, column: int, bandwidth: float) -> tuple[Array, Array, Array, int]:
+def _curvature(
+    context: ExplainContext, column: int, bandwidth: float, nodes: int
+) -> tuple[Array, Array, Array, int]:
     """A column's own curvature, what outer cells alone tell otherwise, round-off, and predictions a row."""
-    centre, up, down = _three(context, column, bandwidth)
+    centre, up, down, share = _three(context, column, bandwidth, nodes)
     cells = np.concatenate([centre, up, down], axis=1)
     points = np.repeat(context.rows[:, None], cells.shape[1], axis=1)
     points[:, :, column] = cells
     f = predict_points(context.predictor, points)
     noise = _noise(context, f)
-    above, below = f[:, 1 : 1 + up.shape[1]] - f[:, :1], f[:, 1 + up.shape[1] :] - f[:, :1]
+    above, below = (part - f[:, :1] for part in np.split(f[:, 1:], 2, axis=1))
+    ahead, back = up - centre, centre - down
 
-    def second(ahead: Array, back: Array, a: Array, b: Array) -> tuple[Array, Array]:
-        first, other = ahead.mean(axis=1), -back.mean(axis=1)
+    def second(of: Array) -> tuple[Array, Array]:
+        first, other = ahead @ of, back @ of
         known = (first > 0) & (other > 0)
         first, other = np.where(known, first, 1.0), np.where(known, other, 1.0)
-        wide = (ahead**2).mean(axis=1) / first + (back**2).mean(axis=1) / other
+        wide = ahead**2 @ of / first + back**2 @ of / other
         unit = np.divide(
             2 * context.background.sigma[column] ** 2, wide, out=np.zeros_like(wide), where=known
         )
-        bent = a.mean(axis=1) / first[:, None] + b.mean(axis=1) / other[:, None]
+        sides = (np.einsum("rko,k->ro", part, of) for part in (above, below))
+        bent = next(sides) / first[:, None] + next(sides) / other[:, None]
         return bent * unit[:, None], noise * (unit * 2 * (1 / first + 1 / other))[:, None]
 
-    ahead, back = up - centre, down - centre
-    full, roundoff = second(ahead, back, above, below)
-    rough, _ = second(ahead[:, -1:], back[:, -1:], above[:, -1:], below[:, -1:])
+    full, roundoff = second(share)
+    rough, _ = second((np.arange(len(share)) == len(share) - 1).astype(float))
     return full, np.abs(full - rough), roundoff, cells.shape[1]
 
 
-def _three(context: ExplainContext, column: int, bandwidth: float) -> tuple[Array, Array, Array]:
-    """The centre (rows, 1) and the cells above and below it; all equal where a side has none."""
+def _three(
+    context: ExplainContext, column: int, bandwidth: float, nodes: int
+) -> tuple[Array, Array, Array, Array]:
+    """The centre (rows, 1), the cells above and below it, and their weights; all equal where a side has none."""
     own, discrete = context.rows[:, column], context.background.discrete
     if column in discrete.values:
         ends = discrete.neighbours(context.rows, column)
@@ -228,12 +263,14 @@ def _three(context: ExplainContext, column: int, bandwidth: float) -> tuple[Arra
         moved = context.rows.copy()
         moved[:, column] = centre
         down, up = (side[:, None] for side in discrete.neighbours(moved, column))
+        share = np.ones(1)
     else:
         low, high = _limits(context, column)
         reach = np.minimum(HALF_WIDTH * bandwidth * context.background.sigma[column], (high - low) / 2)
         centre = _whole(context, column, np.clip(own, low + reach, high - reach))
-        where = reach[:, None] * (np.polynomial.legendre.leggauss(2)[0] + 1) / 2
-        up, down = (_whole(context, column, centre[:, None] + side * where) for side in (1.0, -1.0))
+        where, share = _gauss(nodes)
+        moves = reach[:, None] * where
+        up, down = (_whole(context, column, centre[:, None] + side * moves) for side in (1.0, -1.0))
     known = np.isfinite(own)[:, None]
     centre, own = centre[:, None], own[:, None]
-    return np.where(known, centre, own), np.where(known, up, own), np.where(known, down, own)
+    return np.where(known, centre, own), np.where(known, up, own), np.where(known, down, own), share
