@@ -27,7 +27,7 @@ import numpy as np
 from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import expected_change, moved
+from texplainer.attributions.stability import expected_change, moved, normal_moves, relative
 from texplainer.attributions.walks import BackgroundSample, PathContributions
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley
@@ -36,8 +36,8 @@ from texplainer.types import Array
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
 Estimate = Callable[[ExplainContext, Any], PathContributions]
 
-#: moves by which the relative change of trees is measured; each costs as much as the values. Eight would find
-#: the unstable rows a little better (area under the curve 0.94 to 0.97, three 0.90 to 0.94) at twice the cost
+#: moves by which the relative change of exact values is measured; each costs as much as the values. Three keep an
+#: explanation of boosted trees within 25 predictions. Six would rank rows a little better at twice the cost
 TREE_MOVES = 3
 
 
@@ -122,12 +122,19 @@ def _exactly(
     values = values_of(context.rows)
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error = np.where(values == 0, 0.0, floor[:, None, :])
-    moves = moved(context, TREE_MOVES)
-    changes = [values_of(rows) - values for rows in moves]
-    size = np.sqrt((values**2).sum(axis=1))
-    change = expected_change(changes, size, context.background.output_sd)
+    moves = moved(replace(context, bounds=None), TREE_MOVES, normal_moves)
+    if context.bounds is not None:
+        low, high = np.minimum(context.bounds[0], context.rows), np.maximum(context.bounds[1], context.rows)
+        moves = [np.clip(rows, low, high) for rows in moves]
+    change = np.mean([_length(values_of(rows) - values) for rows in moves], axis=0)
+    change = relative(change, _length(values), context.background.output_sd)
     spent = np.full(len(values), evaluations * (1 + len(moves)))
     return AttributionResult(values, error, change, spent)
+
+
+def _length(values: Array) -> Array:
+    """The Euclidean length over the features, (rows, outputs)."""
+    return np.sqrt((values**2).sum(axis=1))
 
 
 def _estimated(context: ExplainContext) -> AttributionResult:
@@ -185,5 +192,4 @@ def _relative_change(
         there = estimate(replace(context, rows=rows, predictions=context.predictor(rows)), few)
         changes.append((there.groups.sum(axis=1) - here) / scale)
         spent += there.evaluations + 1
-    size = np.sqrt((values**2).sum(axis=1))
-    return expected_change(changes, size, context.background.output_sd), spent
+    return expected_change(changes, _length(values), context.background.output_sd), spent

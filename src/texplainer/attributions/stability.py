@@ -9,9 +9,10 @@ values at three, other attributions at two; slopes from predictions have pattern
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy.special import ndtri
 
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.gradients.engine import MOVE
@@ -19,15 +20,28 @@ from texplainer.gradients.moves import PATTERNS, directions
 from texplainer.types import Array
 
 MOVES, MANY_MOVES = 2, PATTERNS
+Moves = Callable[[int, int], Array]  # (features, count) -> moves in standard coordinates
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
 
 
-def moved(context: ExplainContext, count: int = MOVES) -> list[Array]:
+def normal_moves(features: int, count: int) -> Array:
+    """Fixed moves whose numbers are normal quantiles in every feature, in another order each, (count, features).
+
+    Of mean 0 and mean square 1 (a Latin hypercube, McKay et al. 1979). The steps of a tree need several lengths
+    of moves: whether a threshold is crossed depends on the length.
+    """
+    quantiles = ndtri((np.arange(count) + 0.5) / count)
+    quantiles /= np.sqrt((quantiles**2).mean())
+    order = [np.random.default_rng((count, j)).permutation(count) for j in range(features)]
+    return quantiles[np.transpose(order)]
+
+
+def moved(context: ExplainContext, count: int = MOVES, moves_of: Moves = directions) -> list[Array]:
     """The rows, moved by 5% of an SD each; a move that would leave the bounds goes the other way."""
     moves = context.predictor.schema.numeric & ~context.background.discrete.mask(context.rows.shape[1])
     step = np.where(moves, MOVE * context.background.unit, 0.0)
     out = []
-    for z in directions(context.rows.shape[1], count):
+    for z in moves_of(context.rows.shape[1], count):
         there = context.rows + step * z
         if context.bounds is not None:
             low, high = context.bounds

@@ -39,7 +39,7 @@ def cached_njit(**options: Any) -> Callable[[Any], Any]:
 
     def decorate(function):
         try:
-            return njit(nogil=True, cache=True, **options)(function)
+            return njit(nogil=True, cache=True, no_cfunc_wrapper=True, **options)(function)
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
@@ -55,6 +55,11 @@ def cached_njit(**options: Any) -> Callable[[Any], Any]:
             return njit(nogil=True, **options)(function)
 
     return decorate
+
+
+#: Compile a function that only compiled code calls, without wrappers for calls from Python: these take a quarter
+#: of the time of compiling. A call from Python would crash.
+helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def is_compiled(function: Any) -> bool:

@@ -95,9 +95,15 @@ def test_long_paths_equal_shorter_ones_with_their_features_joined():
 
 def test_sums_over_sets_and_single_background_rows_agree():
     """The two ways to a leaf's pairs, on the same leaf."""
-    from texplainer.gradients.trees.kernels import pairs
+    import numba
+
+    from texplainer.gradients.trees.kernels.pairs import _background_pairs, _tabulated_pairs
     from texplainer.gradients.trees.kernels.patterns import superset_sums
 
+    # helpers have no wrappers for calls from Python
+    add_up = numba.njit(lambda game, d, weight, sums: superset_sums(game, d, weight, sums))
+    tabulated = numba.njit(lambda game, d, u, sums, out: _tabulated_pairs(game, d, u, sums, out))
+    by_rows = numba.njit(lambda game, d, u, masks, out: _background_pairs(game, d, u, masks, out))
     rng = np.random.default_rng(4)
     tree = random_tree(rng, 4, 1, 2)
     game = pattern_tables(
@@ -106,11 +112,11 @@ def test_sums_over_sets_and_single_background_rows_agree():
     for d in (2, 5, 9):
         masks = rng.integers(1 << d, size=12).astype(np.uint64) | np.uint64(rng.integers(1 << d))
         weight, sums = np.bincount(masks.astype(int), game.weight, minlength=1 << d), np.empty((8, 1 << d))
-        superset_sums(game, d, weight, sums)
+        add_up(game, d, weight, sums)
         for u in range(1 << d):
             one, two = np.zeros((d, d)), np.zeros((64, 64))
-            pairs._tabulated_pairs(game, d, u, sums, one)
-            pairs._background_pairs(game, d, np.uint64(u), masks, two)
+            tabulated(game, d, u, sums, one)
+            by_rows(game, d, np.uint64(u), masks, two)
             np.testing.assert_allclose(one, two[:d, :d], atol=1e-12)
 
 

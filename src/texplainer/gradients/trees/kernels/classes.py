@@ -12,9 +12,8 @@ A class is a mask, one bit a feature of the path, 1 where its rows satisfy all c
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from texplainer.gradients.machine_code import compiled
+from texplainer.gradients.machine_code import compiled, helper
 from texplainer.gradients.trees.ensemble import LEAF, LEAF_PAIR, MISSING_LEFT
 from texplainer.gradients.trees.kernels.patterns import (
     BLOCK,
@@ -29,7 +28,7 @@ LEFT, RIGHT, BOTH = 1, 2, 3
 TABULATED = 10  # features up to which a leaf's sums over sets are tabulated
 
 
-@njit(error_model="numpy")
+@helper
 def _refine(
     nodes, node, bit, new, cells, start,
     rows, classes, count, masks, known,
@@ -73,7 +72,7 @@ def _refine(
     return kept, made
 
 
-@njit(error_model="numpy")
+@helper
 def _fill_holders(masks, known, d, words, holders):
     """For each bit the set of classes that have it, ``holders[bit, word]``; in the last row all classes."""
     for word in range(words):
@@ -86,7 +85,7 @@ def _fill_holders(masks, known, d, words, holders):
             holders[i, word] = found
 
 
-@njit(error_model="numpy")
+@helper
 def _completed(holders, words, fails):
     """Whether a class has all bits that another one fails."""
     for word in range(words):  # noqa: SIM110 (no generators in compiled code)
@@ -95,7 +94,7 @@ def _completed(holders, words, fails):
     return False
 
 
-@njit(error_model="numpy")
+@helper
 def _completing(holders, word, fails):
     """The classes, 64 a word, that have all bits that another one fails."""
     found, rest = holders[-1, word], fails
@@ -106,7 +105,7 @@ def _completing(holders, word, fails):
     return found
 
 
-@njit(error_model="numpy")
+@helper
 def _leaf_values(
     game, d, masks, classes, masks_b, backgrounds, holders, words, lacks, lacking, weight,
     shares, supersets, sums, unit,
@@ -149,7 +148,7 @@ def _leaf_values(
             unit[i, c] = -lost if fails >> np.uint64(i) & ONE else sums[i]
 
 
-@njit(error_model="numpy")
+@helper
 def _background_masks(game, d, masks, classes, count, known, lacks, lacking, weight):
     """What every background class fails, and its weight."""
     full = (ONE << np.uint64(d)) - ONE
@@ -189,8 +188,10 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
             if not groups.deep[root] or nodes.kind[root] & LEAF:
                 continue
             count[0] = min(BLOCK, last - start)
-            rows[0, : count[0]], rows_b[0] = np.arange(count[0]), np.arange(count_b)
-            classes[0], classes_b[0] = 0, 0
+            for r in range(count[0]):
+                rows[0, r], classes[0, r] = r, 0
+            for b in range(count_b):
+                rows_b[0, b], classes_b[0, b] = b, 0
             masks[0, 0], masks_b[0, 0], known[0], known_b[0], bits[0] = 0, 0, 1, 1, 0
             stack[0], depth[0], top = root, 0, 1
             while top > 0:
@@ -297,7 +298,7 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                             top += 1
 
 
-@njit(error_model="numpy")
+@helper
 def _descend(
     nodes, game, split, side, at, level, cells, start, path, bits, rows, classes, masks,
     other, count, known, rows_b, classes_b, masks_b, other_b, known_b, relabel, holders, words,
@@ -334,7 +335,7 @@ def _descend(
     )  # fmt: skip
 
 
-@njit(error_model="numpy")
+@helper
 def _add(
     values, output, width, path, d, unit, left, right, pair, mixed, rows, classes, count, known, start
 ):  # fmt: skip

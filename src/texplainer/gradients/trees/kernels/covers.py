@@ -15,9 +15,8 @@ visited row by row: the products of a path are kept on the way down, their sums 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from texplainer.gradients.machine_code import compiled
+from texplainer.gradients.machine_code import compiled, helper
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT
 from texplainer.gradients.trees.kernels.patterns import (
     BLOCK,
@@ -45,7 +44,7 @@ def fill_cover_tables(nodes, groups, game, table, first, last):
             add_leaf_table(nodes, groups, g, at, leaf_table, table, origin)
 
 
-@njit(error_model="numpy")
+@helper
 def _cover_ratios(nodes, groups, g, at, ratio):
     """The cover ratios of a leaf's features, all splits on a feature multiplied; how many features."""
     begin, end = groups.first_condition[at], groups.first_condition[at + 1]
@@ -60,7 +59,7 @@ def _cover_ratios(nodes, groups, g, at, ratio):
     return end - begin
 
 
-@njit(error_model="numpy")
+@helper
 def _cover_sums(game, d, ratio, sums):
     """As `patterns.superset_sums`, where condition i holds with "probability" ratio[i], whatever the others."""
     for k in range((d + 1) // 2):
@@ -72,7 +71,7 @@ def _cover_sums(game, d, ratio, sums):
                 own[m] *= ratio[i] + (1.0 - ratio[i]) * t
 
 
-@njit(error_model="numpy")
+@helper
 def _most_features(nodes, groups, tree, found):
     """The largest number of distinct features on a path to a leaf without a table."""
     most = 0

@@ -16,9 +16,8 @@ the other features, see `covers`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from texplainer.gradients.machine_code import compiled
+from texplainer.gradients.machine_code import compiled, helper
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT
 from texplainer.gradients.trees.kernels.patterns import (
     BLOCK,
@@ -85,7 +84,7 @@ def add_pairs(nodes, game, covers, cells, values, first, last):
                         _add(nodes, tree, leaf, path, d, one, values, start + order[at])
 
 
-@njit(error_model="numpy")
+@helper
 def _add(nodes, tree, leaf, path, d, pairs, values, row):
     for k in range(nodes.value.shape[1]):
         v, own = nodes.value[nodes.right[leaf], k], values[nodes.output[tree] + k, row]
@@ -95,7 +94,7 @@ def _add(nodes, tree, leaf, path, d, pairs, values, row):
                 line[path[j]] += v * pairs[i, j]
 
 
-@njit(error_model="numpy")
+@helper
 def _masks(nodes, leaf, path, d, cells, start, count, masks):
     """Which features of a leaf's path rows satisfy, a bit each."""
     masks[:count] = (ONE << np.uint64(d)) - ONE
@@ -111,7 +110,7 @@ def _masks(nodes, leaf, path, d, cells, start, count, masks):
         child, at = at, nodes.parent[at]
 
 
-@njit(error_model="numpy")
+@helper
 def _ratios(nodes, leaf, path, d, ratio):
     """The cover ratios of a leaf's features, all splits on a feature multiplied."""
     ratio[:d] = 1.0
@@ -121,7 +120,7 @@ def _ratios(nodes, leaf, path, d, ratio):
         child = nodes.parent[child]
 
 
-@njit(error_model="numpy")
+@helper
 def _tabulated_pairs(game, d, u, sums, out):
     """The indices of a leaf of value 1 for a row of pattern u, from the sums over sets of conditions."""
     fails = ((1 << d) - 1) & ~u
@@ -149,7 +148,7 @@ def _tabulated_pairs(game, d, u, sums, out):
                     out[i, j] += none * whole
 
 
-@njit(error_model="numpy")
+@helper
 def _background_pairs(game, d, u, masks_b, out):
     """As `_tabulated_pairs`, from the background rows one by one."""
     full = (ONE << np.uint64(d)) - ONE
@@ -177,7 +176,7 @@ def _background_pairs(game, d, u, masks_b, out):
                     out[i, j] -= mixed
 
 
-@njit(error_model="numpy")
+@helper
 def _cover_pairs(game, d, u, ratio, out):
     """As `_tabulated_pairs`, covers in place of background rows."""
     out[:d, :d] = 0.0

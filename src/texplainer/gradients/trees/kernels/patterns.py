@@ -16,9 +16,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from texplainer.gradients.machine_code import compiled
+from texplainer.gradients.machine_code import compiled, helper
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT
 
 BLOCK = 2048  # rows processed together: their patterns and values stay in cache
@@ -78,7 +77,7 @@ class Game(NamedTuple):
     losses: np.ndarray  # (17, 17, LANES) by d and q: mass (1 - t)^(q-1), 0 for q = 0
 
 
-@njit(error_model="numpy")
+@helper
 def _popcount(x):
     x = np.uint64(x)
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -90,7 +89,7 @@ def _popcount(x):
 # ------------------------------------------------------------------ cutting trees into groups
 
 
-@njit(error_model="numpy")
+@helper
 def path_features(nodes, node, found):
     """The distinct features on the path to a node, in `found`; their number."""
     count = 0
@@ -106,7 +105,7 @@ def path_features(nodes, node, found):
     return count
 
 
-@njit(error_model="numpy")
+@helper
 def _inner_conditions(nodes, node, most, found):
     """The distinct splits of a subtree, as nodes in `found`; their number, or -1 where above `most`."""
     count = 0
@@ -129,7 +128,7 @@ def _inner_conditions(nodes, node, most, found):
     return count
 
 
-@njit(error_model="numpy")
+@helper
 def _all_features(nodes, conditions, count, features, known):
     """Append to the `known` features those of some nodes; the number in all."""
     for i in range(count):
@@ -142,7 +141,7 @@ def _all_features(nodes, conditions, count, features, known):
     return known
 
 
-@njit(error_model="numpy")
+@helper
 def _choose_groups(nodes, first, last, tabled, cost, chosen, features, conditions):
     """Choose the cheapest cut of one tree into groups, from the leaves up; `cost` and `chosen` (nodes,)."""
     for node in range(last - 1, first - 1, -1):
@@ -196,7 +195,7 @@ def cut_into_groups(nodes, counts, groups):
     return fits
 
 
-@njit(error_model="numpy")
+@helper
 def _describe(nodes, node, root, counts, groups, features, conditions):
     """Write one group: its bits, features and leaves."""
     g, bit, literal = counts[0], counts[1], counts[2]
@@ -229,7 +228,7 @@ def _describe(nodes, node, root, counts, groups, features, conditions):
     groups.first_bit[g + 1], groups.first_feature[g + 1], groups.first_leaf[g + 1] = bit, counts[3], counts[4]
 
 
-@njit(error_model="numpy")
+@helper
 def _describe_leaf(nodes, node, leaf, counts, groups, features, width, path, conditions, inner):
     """Write one leaf of a group: for every feature of its path the bits that must be 1, and 0."""
     at_leaf, condition = counts[4], counts[5]
@@ -265,7 +264,7 @@ def _describe_leaf(nodes, node, leaf, counts, groups, features, width, path, con
 # ------------------------------------------------------------------ patterns of rows
 
 
-@njit(error_model="numpy")
+@helper
 def _outcomes(nodes, tree, cells, start, count, out):
     """Bytes (nodes of the tree, rows): 255 where a row goes left at a split."""
     first = nodes.roots[tree]
@@ -281,7 +280,7 @@ def _outcomes(nodes, tree, cells, start, count, out):
                 byte[r] = 255 if x[start + r] <= threshold else 0
 
 
-@njit(error_model="numpy")
+@helper
 def _patterns(groups, g, out, count, byte, pattern):
     """The patterns of rows in a group, from their outcomes."""
     pattern[:count] = 0
@@ -335,7 +334,7 @@ def fill_tables(nodes, groups, game, table, first, last):
             _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin)
 
 
-@njit(error_model="numpy")
+@helper
 def _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, origin):
     """Add up the tables of a group's leaves; `share` (patterns,) of the background."""
     patterns = 1 << (groups.first_bit[g + 1] - groups.first_bit[g])
@@ -352,7 +351,7 @@ def _fill_group(nodes, groups, game, g, share, weight, sums, leaf_table, table, 
         add_leaf_table(nodes, groups, g, at, leaf_table, table, origin)
 
 
-@njit(error_model="numpy")
+@helper
 def add_leaf_table(nodes, groups, g, at, leaf_table, table, origin):
     """Add the table of a leaf of value 1, (patterns of the leaf, features), to that of its group."""
     patterns = 1 << (groups.first_bit[g + 1] - groups.first_bit[g])
@@ -369,7 +368,7 @@ def add_leaf_table(nodes, groups, g, at, leaf_table, table, origin):
                     table[place] += nodes.value[nodes.right[leaf], k] * value
 
 
-@njit(error_model="numpy")
+@helper
 def _leaf_pattern(groups, begin, end, pattern):
     """Which of a leaf's conditions hold, given a group's pattern."""
     u = 0
@@ -380,7 +379,7 @@ def _leaf_pattern(groups, begin, end, pattern):
     return u
 
 
-@njit(error_model="numpy")
+@helper
 def superset_sums(game, d, weight, sums):
     """For every set m of conditions the sum over the background's patterns w that contain m, (places, 2^d).
 
@@ -411,7 +410,7 @@ def superset_sums(game, d, weight, sums):
                     low[m] += high[m]
 
 
-@njit(error_model="numpy")
+@helper
 def pattern_values(game, d, u, sums, out):
     """Shapley values of a leaf of value 1 for a row of pattern u, in `out` (d,)."""
     fails = ((1 << d) - 1) & ~u
