@@ -13,6 +13,7 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from execution_subjects import (
@@ -329,3 +330,30 @@ def test_a_shard_that_kills_its_worker_is_given_up_alone(tmp_path):
     assert [r.index for r in report.failed] == [1] and report.code == 1
     assert "Terminated" in report.failed[0].error and report.failed[0].attempts == 2
     assert [r.index for r in records(tmp_path) if not r.error] == [0]
+
+
+# ---------------------------------------------------------------- identifiers
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_the_identifiers_of_rows_are_kept_in_the_shards(kind, tmp_path):
+    X = table().assign(key=[kind(7 * i + 10**6) for i in range(ROWS)])
+    explainer = tx.TExplainer(explainer_of("trees").predictor.model, X, id_column="key")
+    assert tx.run(explainer, X[["key", *NAMES]], tmp_path / "frame", shard_rows=BLOCK).ok
+    X.to_parquet(tmp_path / "rows.parquet")
+    assert tx.run(explainer, tmp_path / "rows.parquet", tmp_path / "file").ok
+    for name in ("frame", "file"):
+        found = results(tmp_path / name)
+        assert found["index"].to_pylist() == X["key"].tolist()
+        assert found["row"].to_pylist() == list(range(ROWS))
+
+
+def test_a_run_refuses_identifiers_that_are_not_there(tmp_path):
+    explainer = tx.TExplainer(
+        explainer_of("trees").predictor.model, table().assign(key=range(ROWS)), id_column="key"
+    )
+    with pytest.raises(InputError, match=r"does not have the columns \['key'\]"):
+        tx.run(explainer, table(), tmp_path / "without")
+    X = table().assign(key=pd.array([*range(ROWS - 1), None], dtype="Int64"))
+    report = tx.run(explainer, X, tmp_path / "missing", shard_rows=BLOCK, retries=0)
+    assert "'key' has 1 missing values" in report.failed[-1].error

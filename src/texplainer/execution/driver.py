@@ -117,7 +117,9 @@ def _run(
     if earlier is not None and not resume:
         raise InputError(f"{folder} holds a run; resume it, restart it, or choose another destination.")
     sweep_parts(folder, manifest.PARTS)
-    rows = open_source(source, explainer.schema.inner or explainer.schema, folder)
+    rows = open_source(
+        source, explainer.schema.inner or explainer.schema, folder, explainer.arguments["id_column"]
+    )
     if earlier is not None:
         manifest.check_plan(folder, earlier[0])
     job, header = _prepare(explainer, rows, folder, options, earlier[0] if earlier else None)
@@ -142,7 +144,7 @@ def _prepare(
 ) -> tuple[ShardJob, dict[str, Any]]:
     """The job and the manifest's header; the plan of an earlier run is kept."""
     explainer = worker.unpacked_explainer(explainer)
-    layout = shard_columns(explainer)
+    layout = shard_columns(explainer, source)
     known = manifest.run_fingerprint(explainer, source)
     if earlier is not None:
         _refuse_changes(manifest.differing_fingerprints(earlier["fingerprint"], known), folder)
@@ -166,11 +168,12 @@ def _prepare(
     return job, header
 
 
-def shard_columns(explainer: TExplainer) -> plan.ShardColumns:
+def shard_columns(explainer: TExplainer, source: ParquetRows) -> plan.ShardColumns:
     """The columns of an explainer's shards, learnt from one row."""
-    return plan.ShardColumns.of(
-        explain_quietly(explainer, explainer.schema.write(explainer.background.rows[:1]))
-    )
+    found = explain_quietly(explainer, explainer.schema.write(explainer.background.rows[:1]))
+    label = explainer.arguments["id_column"]
+    labels = plan.row_labels(RowStream(source).read(0, 1), label) if label in source.columns else {}
+    return plan.ShardColumns.of(found, labels)
 
 
 def claims(explainer: TExplainer, layout: plan.ShardColumns) -> dict[str, Any]:

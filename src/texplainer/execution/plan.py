@@ -6,7 +6,8 @@ row, each block is explained by one call, and a shard holds whole blocks. Whatev
 it runs, a row meets the same neighbours, at the same place, in the same call.
 
 The columns of a shard are those of a saved Explanation (`values/age`, `error/age`, `predictions`, `stability` ...;
-with several outputs `values/age/class_a`), after `row`, the row's number in the table.
+with several outputs `values/age/class_a`), after `row`, the row's number in the table, and `index`, its identifier
+(`id_column=`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +121,17 @@ class ShardColumns:
     outputs: tuple[str, ...]
     like: Mapping[str, np.ndarray]  # one row of every kept array
     base_values: tuple[float, ...]
+    labels: Mapping[str, np.ndarray] = field(
+        default_factory=dict
+    )  # "index": one identifier, if rows have them
 
     @classmethod
-    def of(cls, explanation: Explanation) -> ShardColumns:
-        """Learn the layout from an explanation of at least one row."""
+    def of(cls, explanation: Explanation, labels: Mapping[str, np.ndarray] | None = None) -> ShardColumns:
+        """Learn the layout from an explanation of at least one row; `labels` are identifiers of rows."""
         like = {name: array[:1] for name, array in stored_arrays(explanation).items()}
         base = () if "base_values" in like else tuple(explanation.arrays["base_values"].tolist())
-        return cls(explanation.feature_names, explanation.output_names, like, base)
+        own = {name: array[:1] for name, array in (labels or {}).items()}
+        return cls(explanation.feature_names, explanation.output_names, like, base, own)
 
     @property
     def row_bytes(self) -> int:
@@ -140,15 +145,29 @@ class ShardColumns:
 
     def table(self, start: int, blocks: Sequence[Mapping[str, np.ndarray]]) -> Any:
         """The results of consecutive blocks as one Arrow table; `start` is the number of the first row."""
-        arrays = {name: np.concatenate([block[name] for block in blocks]) for name in self.like}
+        arrays = {
+            name: np.concatenate([block[name] for block in blocks]) for name in (*self.labels, *self.like)
+        }
         numbers = np.arange(start, start + len(arrays["predictions"]))
         return formats.to_table({"row": numbers, **arrays}, self.array_columns)
 
     @property
     def array_columns(self) -> list[dict[str, Any]]:
-        """How the arrays are spread over columns, after that of the row numbers."""
-        like = {"row": np.zeros(1, int), **self.like}
+        """How the arrays are spread over columns, after those of the row numbers and the identifiers."""
+        like = {"row": np.zeros(1, int), **self.labels, **self.like}
         return [formats.array_columns(n, array, self.features, self.outputs) for n, array in like.items()]
+
+
+def row_labels(rows: Any, label: Any) -> dict[str, np.ndarray]:
+    """The identifiers of some rows, an Arrow table, as `index`: whole numbers or texts."""
+    if label not in rows.column_names:
+        return {}
+    cells = rows.column(label)
+    if not str(cells.type).lstrip("u").startswith("int"):
+        return {"index": np.array([None if v is None else str(v) for v in cells.to_pylist()], dtype=object)}
+    if cells.null_count:
+        raise InputError(f"the identifier {label!r} has {cells.null_count} missing values; fill them.")
+    return {"index": cells.to_numpy().astype(np.int64)}
 
 
 def stored_arrays(explanation: Explanation) -> dict[str, np.ndarray]:

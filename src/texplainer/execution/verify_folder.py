@@ -45,8 +45,9 @@ def verify_folder(
     ledger = verify.Ledger(tolerance)
     with tempfile.TemporaryDirectory() as copy, one_thread():
         explainer = worker.unpacked_explainer(job.explainer, header["plan"]["batch_rows"])
-        source = open_source(job.table, explainer.schema.inner or explainer.schema, Path(copy))
-        layout = driver.shard_columns(explainer)
+        label = explainer.arguments["id_column"]
+        source = open_source(job.table, explainer.schema.inner or explainer.schema, Path(copy), label)
+        layout = driver.shard_columns(explainer, source)
         failures += _false_header(header, explainer, source, layout, ledger)
         block = plan.BLOCKS[explainer.engine.exact]
         again = ShardJob(explainer, source, str(folder), layout, block, 0, {})

@@ -145,7 +145,13 @@ def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
 
 
 def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
-    """Explain one block; rows that fail again are left undefined, with their error as reason."""
+    """Explain one block, beside the identifiers of its rows if they have any."""
+    label = job.explainer.arguments["id_column"] if job.layout.labels else None
+    return {**plan.row_labels(rows, label), **_explained(job, rows)}
+
+
+def _explained(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
+    """Explain some rows; those that fail again are left undefined, with their error as reason."""
     try:
         found = _again(job.retries, lambda: explain_quietly(job.explainer, rows))
     except ModelError as error:  # the explainer tried the rows one by one: all of them fail
@@ -154,7 +160,7 @@ def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
         if len(rows) == 1:
             return job.layout.blank(1, f"{type(error).__name__}: {error}")
         half = len(rows) // 2
-        first, second = explain_block(job, rows.slice(0, half)), explain_block(job, rows.slice(half))
+        first, second = _explained(job, rows.slice(0, half)), _explained(job, rows.slice(half))
         return {name: np.concatenate([first[name], second[name]]) for name in first}
     undefined = _undefined(found)
     lost = np.nonzero(undefined.any(axis=1))[0]

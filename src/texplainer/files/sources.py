@@ -35,12 +35,13 @@ GROUP_ROWS = 1 << 16
 FOLDER = "_input"
 
 
-def open_source(table: Any, schema: Schema, destination: Path) -> ParquetRows:
+def open_source(table: Any, schema: Schema, destination: Path, label: Any = None) -> ParquetRows:
     """Open any source of rows; a copy is written to `destination` if one is needed.
 
+    `label` names the column that identifies the rows, which is read beside the schema's.
     A path or several, a surveyed table, a frame of any library narwhals knows, a dataset of a cluster.
     """
-    wanted = list(schema.names) if schema.named else None
+    wanted = [*schema.names, *([] if label in (None, *schema.names) else [label])] if schema.named else None
     if isinstance(table, (str, Path)):
         table = _files(Path(table), destination)
     if isinstance(table, DiskTable):
