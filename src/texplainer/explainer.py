@@ -32,6 +32,7 @@ from texplainer.gradients import engine as gradients
 from texplainer.gradients.choose import ENGINES, choose_engine
 from texplainer.gradients.moves import checked_smoothing
 from texplainer.interactions.compute import second_order
+from texplainer.limits import BATCH_ROWS
 from texplainer.models import predictor
 from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
@@ -124,7 +125,7 @@ class TExplainer:
         bounds: Any = "background",
         feature_names: Sequence[str] | None = None,
         id_column: Any = None,
-        batch_rows: int = predictor.BATCH_ROWS,
+        batch_rows: int = BATCH_ROWS,
         max_evals: int | None = None,
         retries: int = 0,
         cache: Any = None,

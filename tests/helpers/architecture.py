@@ -17,7 +17,7 @@ SOURCE = Path(tx.__file__).parent
 
 #: the only direction imports may point: a module sees its own package and what stands before it
 LAYERS = (
-    "errors", "types", "support", "tables", "models", "background", "gradients", "explanation", "categories",
+    "errors", "types", "limits", "support", "tables", "models", "background", "gradients", "explanation", "categories",
     "attributions", "interactions", "diagnostics", "explainer", "reasons", "images", "files", "datasets", "metrics", "explainers", "plots",
     "report", "mlflow", "execution", "app", "cli", "__main__", "demo",
 )  # fmt: skip
@@ -25,7 +25,7 @@ LAYERS = (
 MACHINERY = ("gradients", "categories", "attributions", "interactions", "diagnostics", "explainer", "images")
 #: layers that see less than what stands before them: they know explanations, not how these are made
 UNSEEN = {
-    "datasets": tuple(LAYERS[3 : LAYERS.index("datasets")]),
+    "datasets": tuple(LAYERS[LAYERS.index("tables") : LAYERS.index("datasets")]),
     "metrics": MACHINERY,
     "explainers": MACHINERY,
     "plots": MACHINERY,

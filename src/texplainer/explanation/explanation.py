@@ -45,7 +45,7 @@ class Explanation:
     gradient : the slopes of the local model; NaN where the attribution has none
     units : the unit of each feature's value: "per SD", "this category", "contribution", ...
     diagnostics : per row: the error bound of every value, relative change, residuals, evaluations, stability, reason
-    categories : per categorical feature, the effect of every level
+    categories : per categorical feature, the effect of every category
     others : further attributions of the same rows, by name; `with_attribution` gives them
     """
 
@@ -230,7 +230,7 @@ class Explanation:
                 out[name] = replace(category, effects=effects)
         return out
 
-    # -------------------------------------------------------------- its siblings
+    # -------------------------------------------------------------- other attributions
 
     def with_attribution(self, attribution: str) -> Explanation:
         """The same rows in another attribution: the one that is held, or by the explainer that made this one."""
@@ -269,7 +269,7 @@ class Explanation:
             raise no_attribute("an Explanation", name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travel without the explainer."""
+        """Pickle without the explainer."""
         return {**self.__dict__, "live": None}
 
     # -------------------------------------------------------------- using it
@@ -301,7 +301,7 @@ class Explanation:
         return pd.DataFrame(views.importance(self))
 
     def cohorts(self, by: Any) -> dict[str, Explanation]:
-        """The rows in groups: by a feature's levels, below and above its median, or by one label a row."""
+        """The rows in groups: by a feature's categories, below and above its median, or by one label per row."""
         return views.cohorts(self, by)
 
     def sample(self, rows: int, seed: int = 0) -> Explanation:
@@ -341,7 +341,7 @@ class Explanation:
         return views.painted(self)[tuple(0 if axis in self.dropped else slice(None) for axis in "r..o")]
 
     def to_shap(self) -> Any:
-        """The shares of these rows as a `shap.Explanation`, for SHAP's own plots, which stack values."""
+        """The contributions of these rows as a `shap.Explanation`, for SHAP's own plots."""
         return views.to_shap(self)
 
     def reasons(

@@ -216,7 +216,7 @@ class Diagnostics(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class CategoryEffects:
-    """What each level of one categorical feature would do: f(x with that level) - f(x).
+    """What each category of one feature would do: f(x with that category) - f(x).
 
     `effects` is (rows, levels, outputs); `frequencies` (levels,) are those of the background.
     """
@@ -299,9 +299,8 @@ class RowArrays:
 
     def put(self, block: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
         """Write the arrays of some rows, given by their indices."""
-        made: dict[int, str] = {}
         for name, array in arrays.items():
-            same = made.setdefault(id(array), name)
+            same = next(other for other, held in arrays.items() if held is array)
             if same != name and self.arrays.get(name, self.arrays[same]) is self.arrays[same]:
                 self.arrays[name] = self.arrays[same]
                 continue

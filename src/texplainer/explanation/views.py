@@ -71,7 +71,7 @@ def to_frame(explanation: Explanation) -> Any:
 
 
 def to_shap(explanation: Explanation) -> Any:
-    """The shares as a `shap.Explanation`."""
+    """The contributions as a `shap.Explanation`."""
     import shap
 
     parts = explanation.with_attribution("shapley")
@@ -165,7 +165,7 @@ def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:
             "take explanation.with_attribution('slope'), or explainer(X)."
         )
     if order not in (1, 2):
-        raise InputError(f"order={order!r} is no order of this local model; expected 1 or 2.")
+        raise InputError(f"order={order!r} is unknown; expected 1 or 2.")
     if order == 2 and "hessian" not in explanation.arrays:
         raise InputError(
             "this explanation has no second order: its interactions were not computed. Add them with "
@@ -191,7 +191,7 @@ LEVELS = 8  # numbers with more distinct values are cut in two
 
 
 def cohorts(explanation: Explanation, by: Any) -> dict[str, Explanation]:
-    """Rows by the level of a feature, below and above its median, or by labels of one's own."""
+    """Rows by the category of a feature, below and above its median, or by labels of the user's own."""
     if "r" in explanation.dropped:
         raise InputError("the explanation holds one row; cohorts need several.")
     labels = _of_feature(explanation, by) if isinstance(by, str) else np.asarray(by).astype(str)
@@ -204,7 +204,7 @@ def cohorts(explanation: Explanation, by: Any) -> dict[str, Explanation]:
 
 
 def _of_feature(explanation: Explanation, name: str) -> np.ndarray:
-    """One label a row: the level, or the side of the median."""
+    """One label per row: the category, or the side of the median."""
     if name not in explanation.feature_names:
         known = ", ".join(explanation.feature_names[:12])
         raise InputError(

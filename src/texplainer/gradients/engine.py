@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from texplainer.background.discrete import DiscreteColumns
-from texplainer.models.predictor import BATCH_ROWS
+from texplainer.limits import BATCH_ROWS
 from texplainer.types import Array
 
 #: bits of the flags; STEP: every difference was 0 though the model is not constant: a step function

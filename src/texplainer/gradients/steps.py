@@ -12,6 +12,7 @@ import numpy as np
 
 from texplainer.errors import Unsupported
 from texplainer.gradients.engine import Engine
+from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -20,7 +21,6 @@ WORST, FEWER = 32, 8  # segments that are cut again, once and a second time
 CUTS = (16, 256)
 LEAST = 2e-3  # a step's share of the predictions' range
 ROUNDINGS = 64  # of the predictions' size: rounding is not a step
-CELLS = 2**21  # of the gradients at hand
 MOST_NAMED = 256  # columns that are moved one by one to name the one with the step
 
 

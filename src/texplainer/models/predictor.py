@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import InputError, ModelError, ModelWarning
+from texplainer.limits import BATCH_ROWS
 from texplainer.models.libraries import outlet_of, unwrapped
 from texplainer.support.messages import describe
 from texplainer.tables import native
@@ -25,7 +26,6 @@ from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
 SCALES = ("auto", "probability", "log-odds", "raw")
-BATCH_ROWS = 16384
 LONGEST_ERROR = 240  # characters of a model's own message that are shown
 ALONE = 1e-3  # of the predictions' size: what rounding in half precision explains
 MOST_CELLS = 4_000_000  # of the points made at a time: wide tables must not fill the memory

@@ -24,12 +24,12 @@ from texplainer.gradients.trees.ensemble import (
     assemble,
 )
 from texplainer.gradients.trees.inputs import inputs_of, owners_of, split_pipeline
+from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 GRID = 64  # values of a column between which changes are looked for
 BEYOND = (1.0, 100.0)  # and so many ranges outside of it
-AT_ONCE = 2**21  # cells transformed at a time
 NEAR = 64 * np.finfo(np.float64).eps  # how well an affine transformer is inverted by a straight line
 
 
@@ -71,7 +71,7 @@ class _Conditions:
     def seen(self, rows: Array, predictor: Predictor | None = None) -> Array:
         """What the trees compare, (rows, columns)."""
         predictor = predictor or self.predictor
-        size = max(1, AT_ONCE // max(1, rows.shape[1]))
+        size = max(1, CELLS // max(1, rows.shape[1]))
         parts = []
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import ModelError, Unsupported
+from texplainer.limits import CELLS
 from texplainer.models.libraries import absent_value
 from texplainer.models.predictor import Predictor
 from texplainer.tables import native
@@ -19,7 +20,6 @@ from texplainer.types import Array
 
 PROBE_ROWS = 64  # background rows in which columns are changed
 MIXTURES = 256  # of background rows, on which the transformers are proven
-CELLS = 2**21  # of probing rows transformed at a time
 CHECK_ROWS = 256
 
 
