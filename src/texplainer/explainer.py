@@ -38,7 +38,7 @@ from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
 from texplainer.support import hashing
 from texplainer.support.messages import check_arguments, listed, no_attribute, refuse_keywords
-from texplainer.support.progress import track
+from texplainer.support.progress import track, waiting
 from texplainer.tables import native
 from texplainer.types import Array
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from texplainer.reasons.recourse import Recourse
 
 PROBE_ROWS = 8
+BUILDING, MOMENT = "asking the model about the background", 1.0  # shown on a terminal after so many seconds
 FINGERPRINT_ROWS = 256  # a model is known by its predictions of so many background rows
 
 
@@ -164,14 +165,16 @@ class TExplainer:
         limits = backgrounds.resolve_bounds(bounds, schema.wide(rows))
         bandwidth = checked_smoothing(gradients.BANDWIDTH if smoothing is None else smoothing)
         continuous = detect.declared_numeric(categorical, schema.names)
-        self.background = backgrounds.summarise(
-            rows, self.predictor, schema.narrow(limits), bandwidth, continuous
-        )
+        with waiting(BUILDING, MOMENT):
+            self.background = backgrounds.summarise(
+                rows, self.predictor, schema.narrow(limits), bandwidth, continuous
+            )
         settings = gradients.Settings(
             step, bandwidth, limits, batch_rows, self.background.discrete, max_evals
         )
         self._settings, self._parts = settings, {}
-        self.engine, self.categories = self._parts_of(self.attribution)
+        with waiting(BUILDING, MOMENT):
+            self.engine, self.categories = self._parts_of(self.attribution)
         known = self.predictor(rows[:FINGERPRINT_ROWS])
         self._fingerprints = {
             "model": hashing.of_array(known),

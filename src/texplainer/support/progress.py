@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -39,9 +39,22 @@ def reporting(progress: bool | OnProgress | None, done: int, total: int) -> Iter
         yield lambda done, total: None
 
 
-def waiting(words: str) -> AbstractContextManager[Any]:
-    """Show a spinner during a task of unknown length."""
-    return _console().status(words) if watched() else nullcontext()
+@contextlib.contextmanager
+def waiting(words: str, moment: float = 0.0) -> Iterator[None]:
+    """Show a spinner during a task of unknown length, if it takes more than a moment (seconds)."""
+    if not watched():
+        yield
+        return
+    shown = _console().status(words)
+    timer = threading.Timer(moment, shown.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        shown.stop()
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from texplainer.errors import EngineWarning, Unsupported
 from texplainer.gradients.engine import Engine, Gradient, Settings
 from texplainer.gradients.moves import averaged_engine, moves_of
 from texplainer.gradients.trees.links import constant_slope
-from texplainer.gradients.trees.readers.table import find
+from texplainer.gradients.trees.readers.table import find, not_a_sum
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -31,6 +31,9 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     final = last_step(predictor.model)
     if find(final) is None:
         raise Unsupported("the model is not a tree ensemble.")
+    reason = not_a_sum(final)
+    if reason is not None:  # without a warning: there is nothing a user could change
+        raise Unsupported(reason)
     if not settings.bandwidth > 0:
         raise Unsupported("smoothing=0 asks for the point gradient, which is 0 almost everywhere for trees.")
     try:

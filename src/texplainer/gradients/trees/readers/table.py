@@ -70,6 +70,12 @@ def load(model: Any) -> TreeEnsemble:
         ) from error
 
 
+def not_a_sum(model: Any) -> str | None:
+    """Why a model made of trees is not a sum of them; None for others."""
+    entry = find(model)
+    return None if entry is None else NOT_A_SUM.get(entry[1])
+
+
 def find(model: Any) -> tuple[str, str] | None:
     """Look up the reader of a model by its own type and its bases.
 

@@ -48,6 +48,7 @@ def load(model: Any) -> TreeEnsemble:
     boosting, weights = learner["gradient_booster"], None
     if boosting["name"] == "dart":
         boosting, weights = boosting["gbtree"], boosting["weight_drop"]
+    weights = boosting.get("model", {}).get("weight_drop") or weights  # since XGBoost 3.4
     if boosting["name"] != "gbtree":
         raise Unsupported(f"its booster {boosting['name']!r} has no trees.")
     link = _link(learner["objective"]["name"])
