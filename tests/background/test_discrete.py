@@ -78,14 +78,15 @@ def populations(count=50_000):
     age = np.round(rng.normal(50, 15, count))
     return {
         "0/1": (rng.random(count) < 0.1) * 1.0,
-        "digits": digits,
         "skewed count": rng.geometric(0.4, count) - 1.0,
         "likert": rng.integers(1, 6, count) * 1.0,
         "rounded halves": np.round(2 * rng.normal(size=count)) / 2,
         "heavy-tailed count": np.round(rng.standard_t(2, count)),
-        **{f"digits, {share} coded": coded(digits, share) for share in (0.01, 0.025, 0.2)},
         **{f"0/1, {share} coded": coded(flag, share) for share in (0.025, 0.1)},
     }, {
+        "digits": digits,
+        **{f"digits, {share} coded": coded(digits, share) for share in (0.01, 0.025, 0.2)},
+        "Poisson of mean 16": rng.poisson(16, count) * 1.0,
         "age": age,
         "age, coded": coded(age, 0.025),
         "normal, coded": coded(rng.normal(50, 10, count), 0.025),

@@ -3,14 +3,15 @@
 A slope averaged over a quarter SD means nothing for a 0/1 column: no value lies in between. A column is
 *discrete* where its values lie further apart than the bandwidth:
 
-- values on a lattice (0/1, integers, decimals, or scaled ones): its step exceeds the bandwidth, and nearly
-  all values repeat or are neighbouring integers;
+- whole numbers: moves over the kernel's half-width, rounded, reach the next whole numbers only (SD below 2.4 by
+  default). An average over such moves is the difference between the neighbours, so that nothing depends on how a column
+  near the limit is treated;
+- values on another lattice (decimals, scaled integers): its step exceeds the bandwidth, and nearly all values repeat;
 - other values that nearly all repeat: in the median row the nearest other value is beyond the bandwidth.
 
 The lattice's step is the greatest common divisor of the differences, not the smallest gap seen: it does not
-depend on how many rows the background has, nor on its tails, so that another sample of some hundred rows
-decides alike, unless the step lies within a fifth of the bandwidth (`categorical=` decides there). Codes such
-as -999, far from all other values, are neither counted nor neighbours of a count.
+depend on how many rows the background has, nor on its tails. Codes such as -999, far from all other values, are
+neither counted nor neighbours of a count.
 
 Columns of whole numbers that are wide enough to be averaged over are kept too: no model can be asked about
 half a year, so that tree thresholds belong in the middle between two integers.
@@ -31,6 +32,8 @@ APART = (
     5  # ranges of the other values: a value further away than that stands for something else, as -999 does
 )
 DIGITS = 9  # of a column's range: values that agree to so many are one value
+HALF_WIDTH = 6**0.5  # of the kernel, in units of the bandwidth
+WITHIN = 1.5  # half-width in which an average over rounded moves is the difference of the next whole numbers
 REPEATED = 0.9  # share of the rows beside the most frequent value whose value occurs again
 
 
@@ -99,6 +102,8 @@ def find_discrete(rows: Array, sd: Array, bandwidth: float, columns: Collection[
 
 def _is_discrete(observed: Array, counts: np.ndarray, bandwidth: float) -> bool:
     step = common_step(observed)
+    if step == 1 and np.all(observed == np.round(observed)):
+        return HALF_WIDTH * bandwidth < WITHIN
     if step:  # few values may have a common step by chance
         return step > bandwidth and (step == 1 or _repeat(counts))
     gaps = np.diff(observed)

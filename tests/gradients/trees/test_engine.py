@@ -136,7 +136,6 @@ FALLING_BACK = {
     "linear models": lambda: lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(X, Y),
     "no trees": lambda: xgb.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1).fit(X, Y),
     "objective is a function": lambda: xgb.XGBRegressor(n_estimators=3, objective=own_objective).fit(X, Y),
-    "several columns": lambda: make_pipeline(Normalizer(), RandomForestRegressor(5)).fit(X, Y),
 }
 
 
@@ -149,6 +148,11 @@ def test_what_cannot_be_read_is_explained_as_a_black_box(word):
     assert explainer.engine.name == "finite-difference" and word in explainer.engine.why
     found = explainer.engine.gradient(X[:10])
     assert found.values[:, 0].all()
+
+
+def test_trees_behind_a_mixture_of_columns_are_explained_by_their_predictions():
+    explainer = TExplainer(make_pipeline(Normalizer(), RandomForestRegressor(5)).fit(X, Y), X)
+    assert explainer.engine.name == "finite-difference" and "several columns" in explainer.engine.why
 
 
 def test_other_models_are_left_to_others():

@@ -1,9 +1,9 @@
 """Tree ensembles: exact slopes from their thresholds (`slopes`), and exact replacements of cells.
 
 `build` reads the model (`readers`) and compares the arrays with the model's own predictions. A tree ensemble
-that cannot be read is explained as a black box, with a warning (without one where categories are
-the reason). On a scale on which the model is not a sum of trees, slopes are taken from its predictions, at more
-nodes than those of other models.
+that cannot be read is explained as a black box, with a warning (without one where categories or the transformers
+before it are the reason). On a scale on which the model is not a sum of trees, slopes are taken from its
+predictions, at more nodes than those of other models.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         missing = f"the tree engine needs the package {error.name!r}, which is not installed."
         raise _warn_unsupported(predictor, missing) from error
     except Unsupported as reason:
+        if final is not predictor.model:  # behind transformers: nothing a user could mend
+            raise
         raise _warn_unsupported(predictor, str(reason)) from None
     link = constant_slope(model.after, len(model.ensemble.base))
     moves = moves_of(predictor, background, settings)
