@@ -215,11 +215,36 @@ DATA = Path(os.environ.get("TEXPLAINER_DATA") or Path(__file__).parents[3] / "sh
 CREDIT = DATA / "credit_data.csv"
 
 
-@pytest.mark.skipif(not CREDIT.exists(), reason="the credit data is not on this machine")
-def test_reasons_of_rejected_applicants_differ_from_typical_ones():
+def applicants():
+    """Applicants with ages, skewed incomes and amounts, of whom those with much debt are rejected."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "Age": random.integers(18, 70, 3600),
+            "Income": random.lognormal(5, 0.5, 3600).round(),
+            "Amount": random.lognormal(6.8, 0.5, 3600).round(),
+            "Seniority": random.integers(0, 40, 3600),
+        }
+    )
+    debt = table["Amount"] / table["Income"] - 0.1 * table["Seniority"] + random.normal(size=3600)
+    return table.assign(Status=np.where(debt > 6, "bad", "good"))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        applicants,
+        pytest.param(
+            lambda: pd.read_csv(CREDIT).dropna(),
+            marks=pytest.mark.skipif(not CREDIT.exists(), reason="the credit data is not on this machine"),
+        ),
+    ],
+    ids=["generated", "real"],
+)
+def test_reasons_of_rejected_applicants_differ_from_typical_ones(read):
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    table = pd.read_csv(CREDIT).dropna()
+    table = read()
     numbers = table.select_dtypes("number").astype(float)
     model = HistGradientBoostingClassifier(max_iter=50, random_state=0).fit(
         numbers[:3000], table["Status"][:3000]

@@ -285,9 +285,34 @@ DATA = Path(os.environ.get("TEXPLAINER_DATA") or Path(__file__).parents[3] / "sh
 CHURN = DATA / "mlc_churn.csv"
 
 
-@pytest.mark.skipif(not CHURN.exists(), reason="the churn data is not on this machine")
-def test_churn_customers_can_be_kept():
-    table = pd.read_csv(CHURN)
+def customers():
+    """Customers of whom those with many calls to the service or high charges leave."""
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "account_length": random.integers(1, 240, 4400),
+            "total_day_charge": random.normal(30, 9, 4400).round(2),
+            "total_eve_charge": random.normal(17, 4, 4400).round(2),
+            "number_customer_service_calls": random.poisson(1.6, 4400),
+        }
+    )
+    pressure = table["total_day_charge"] / 9 + table["number_customer_service_calls"]
+    return table.assign(churn=np.where(pressure + random.normal(size=4400) / 4 > 7, "yes", "no"))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        customers,
+        pytest.param(
+            lambda: pd.read_csv(CHURN),
+            marks=pytest.mark.skipif(not CHURN.exists(), reason="the churn data is not on this machine"),
+        ),
+    ],
+    ids=["generated", "real"],
+)
+def test_churn_customers_can_be_kept(read):
+    table = read()
     numbers = table.select_dtypes("number")
     model = HistGradientBoostingClassifier(max_iter=50, random_state=0).fit(
         numbers[:4000], table["churn"][:4000]
