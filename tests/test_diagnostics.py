@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from texplainer import TExplainer
-from texplainer.attributions.stability import MOVES, SHIFT, directions
+from texplainer.attributions.stability import MOVE, MOVES, directions
 from texplainer.attributions.table import GENERAL
 from texplainer.diagnostics import PROBE, UNSTABLE
 
@@ -54,7 +54,7 @@ def test_the_wobble_is_the_change_that_is_measured(name):
     changes = []
     for seed in range(16):
         z = np.random.default_rng(seed).normal(size=rows.shape)
-        moved = explainer(rows + SHIFT * explainer.background.sigma * z)
+        moved = explainer(rows + MOVE * explainer.background.sigma * z)
         changes.append(np.linalg.norm(moved.values - explanation.values, axis=1))
     measured = np.median(changes, axis=0) / np.linalg.norm(explanation.values, axis=1)
     ratio = explanation.diagnostics.relative_change / measured
@@ -81,7 +81,7 @@ def test_the_wobble_ranks_the_rows_of_a_gaussian_process():
     explanation = explainer(rows)
     changes = [
         np.linalg.norm(
-            explainer(rows + SHIFT * explainer.background.sigma * random.normal(size=rows.shape)).values
+            explainer(rows + MOVE * explainer.background.sigma * random.normal(size=rows.shape)).values
             - explanation.values,
             axis=1,
         )

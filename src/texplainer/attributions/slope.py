@@ -20,7 +20,7 @@ import numpy as np
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.differences import discrete_slopes
 from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects
-from texplainer.attributions.stability import MANY_MOVES, MOVES, moved, relative
+from texplainer.attributions.stability import MOVES, moved, relative
 from texplainer.gradients.engine import Gradient
 from texplainer.types import Array
 
@@ -75,7 +75,7 @@ def _change(context: ExplainContext, found: Gradient) -> tuple[Array, np.ndarray
     if found.change is not None:
         return found.change, cost
     sd, squares = context.background.unit[:, None], []
-    for rows in moved(context, MANY_MOVES)[: None if context.engine.exact else 1]:
+    for rows in moved(context)[: None if context.engine.exact else 1]:
         there = context.engine.gradient(rows)
         squares.append((((there.values - found.values) * sd) ** 2).sum(axis=1))
         cost += there.evaluations

@@ -2,7 +2,7 @@
 
 It is the expected relative change of its values, |values' - values| / |values| over the
 features, when every continuous number of the row moves by 5% of its SD (a normal deviate of that size each);
-discrete columns are known exactly and stay. Slopes of trees are taken again at eight moved rows, exact Shapley
+discrete columns are known exactly and stay. Slopes of trees are taken again at two moved rows, exact Shapley
 values at three, other attributions at two; slopes from predictions have patterns of moves of their own
 (`gradients/moves`).
 """
@@ -16,10 +16,10 @@ from scipy.special import ndtri
 
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.gradients.engine import MOVE
-from texplainer.gradients.moves import PATTERNS, directions
+from texplainer.gradients.moves import directions
 from texplainer.types import Array
 
-MOVES, MANY_MOVES = 2, PATTERNS
+MOVES = 2
 Moves = Callable[[int, int], Array]  # (features, count) -> moves in standard coordinates
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
 

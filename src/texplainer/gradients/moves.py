@@ -311,7 +311,7 @@ def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndar
     return out
 
 
-def directions(features: int, count: int) -> Array:
+def directions(features: int, count: int = 2) -> Array:
     """Fixed moves in standard coordinates, (count, features): signs without a pattern, times the mean size.
 
     Signs times the mean size of a normal deviate, not deviates: of few of these some features hardly get any,
