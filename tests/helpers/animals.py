@@ -229,7 +229,7 @@ WRAPPED = {
             [("a", s.ensemble.RandomForestRegressor(5, random_state=0)), ("b", s.ensemble.GradientBoostingRegressor())]
         ),
         SCORE,
-        BLACK,
+        TREE,
     ),
     "a stack of trees": (
         lambda s: s.ensemble.StackingClassifier([("a", forest(s)), ("b", logistic(s))], cv=2), TWO, BLACK
@@ -251,7 +251,7 @@ WRAPPED = {
     "a regressor a target": (
         lambda s: s.multioutput.MultiOutputRegressor(s.ensemble.RandomForestRegressor(5, random_state=0)),
         np.column_stack([SCORE, COUNTS]),
-        BLACK,
+        TREE,
     ),
     "labels alone": (lambda s: s.multiclass.OutputCodeClassifier(logistic(s), random_state=0), THREE, BLACK),
     "an isolation forest": (lambda s: s.ensemble.IsolationForest(n_estimators=8, random_state=0), TWO, None),
