@@ -1,12 +1,16 @@
 """One rule of scale: a Pipeline is explained on the scale of its last step."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import issparse
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import texplainer as tx
 
@@ -60,3 +64,16 @@ def test_wrapping_a_classifier_does_not_change_its_scale(name, wrapper, classes)
     probability = wrapped.predictor.model.predict_proba(X[:4])
     odds = np.log(probability / (1 - probability))[:, [1] if classes == 2 else [0, 1, 2]]
     np.testing.assert_allclose(found.predictions.reshape(odds.shape), odds, atol=1e-4)
+
+
+def test_networks_behind_an_encoder_whose_answer_is_sparse():
+    rng = np.random.default_rng(0)
+    places = np.array([f"place {i}" for i in range(40)])
+    frame = pd.DataFrame({"place": rng.choice(places, 300), "age": rng.normal(size=300)})
+    target = (frame["age"] + (frame["place"] < "place 2") > 0).astype(int)
+    encoder = make_column_transformer((OneHotEncoder(), ["place"]), (StandardScaler(), ["age"]))
+    model = make_pipeline(encoder, MLPClassifier((8,), max_iter=50, random_state=0)).fit(frame, target)
+    assert issparse(model[:-1].transform(frame))
+    found = tx.TExplainer(model, frame[:100])(frame[100:105])
+    p = model.predict_proba(frame[100:105])
+    np.testing.assert_allclose(found.predictions.ravel(), np.log(p[:, 1] / p[:, 0]), rtol=1e-9)

@@ -24,6 +24,7 @@ from texplainer.models.libraries import (
 )
 from texplainer.models.perceptron import Layers
 from texplainer.models.scales import label_log_odds, log_odds, sigmoid_log_odds, softmax_log_odds, two_sided
+from texplainer.tables import native
 from texplainer.tables.schema import Schema
 
 #: libraries whose models remember that they were fitted with names
@@ -188,9 +189,14 @@ def _network(model: Any) -> Link:
     layers = Layers(model)
     labels = model.out_activation_ == "logistic" and model.n_outputs_ > 1
     return (
-        lambda t: layers.forward(np.asarray(t, dtype=np.float64))[-1].copy(),  # its buffers are used again
+        lambda t: layers.forward(_dense(t))[-1].copy(),  # its buffers are used again
         (lambda z: z) if labels else softmax_log_odds,
     )
+
+
+def _dense(table: Any) -> np.ndarray:
+    """Numbers of a table, which an encoder before the network may have made sparse."""
+    return np.asarray(native.dense(table) if native.is_sparse(table) else table, dtype=np.float64)
 
 
 def _bayes(model: Any) -> Link:
