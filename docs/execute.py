@@ -22,7 +22,7 @@ from typing import Any
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 #: pages whose Python runs: folders, and pages of the user guide
 RUN = ("tutorials/", "reference/", "index.md", "from_shap.md", "guide.md", "models.md", "tables.md")
-RUN += ("stability.md", "reasons.md", "categorical.md")
+RUN += ("stability.md", "reasons.md", "categorical.md", "interactions.md")
 #: a figure of a results page: {{page \| row \| column}}
 FIGURE = re.compile(r"\{\{(.+?)\}\}")
 RESULTS = Path(__file__).parent / "results"

@@ -171,7 +171,7 @@ def image():
 
 
 def dependence():
-    """An attribution against the feature's value; the second feature, in colours, is found by itself."""
+    """An attribution against the feature's value; the second feature, in colours, is chosen automatically."""
     return plots.dependence(four_features().with_attribution("shapley"), "core_2")
 
 
@@ -188,7 +188,7 @@ def decision():
 
 
 def category_effects():
-    """What each level of a category would do to the prediction, over all rows."""
+    """What each category would do to the prediction, over all rows."""
     return plots.category_effects(mixed(), "colour")
 
 
@@ -204,7 +204,7 @@ def stability_boxplot():
 
 
 def stability_faithfulness():
-    """Stability beside faithfulness: the controls show why one alone says nothing."""
+    """Stability beside faithfulness: the controls show why neither is enough alone."""
     return plots.stability_faithfulness(evaluation(), "ris", "pgi")
 
 
@@ -214,7 +214,7 @@ def agreement():
 
 
 def timing():
-    """Seconds against rows, measured here and now."""
+    """Seconds against rows, measured on this machine."""
     import time
 
     model, data = network()

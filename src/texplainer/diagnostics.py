@@ -10,7 +10,7 @@ of an SD; and a word second:
                 a jump was asked for
     stable      otherwise
 
-The reason is always given in words. It also names features without a slope here that the model does use: no
+The reason is always given as text. It also names features without a slope here that the model does use: no
 change within the bandwidth, but other values of the column change the prediction.
 
 Attributions with slopes also tell how well their local model holds: along the direction it promises most
@@ -115,7 +115,7 @@ def stability_labels(
     names: Sequence[str],
     missing: Array | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """("stable" | "unstable" | "undefined", the reason in words) for every row."""
+    """("stable" | "unstable" | "undefined", the reason as text) for every row."""
     size, bars = _length(found.values, scale), np.nan_to_num(_length(found.error, scale))
     least = MATERIAL * context.background.output_sd
     loose = (bars > LOOSE * size) & (bars > least)

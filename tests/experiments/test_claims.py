@@ -50,6 +50,19 @@ def agrees(shown: str, measured: str) -> bool:
     return value(shown) == round(value(measured), decimals)
 
 
+def test_the_costs_of_readme_s_comparison_are_those_of_the_page(figure) -> None:
+    part = read(ROOT / "README.md").split("## How it compares")[1].split("\n## ")[0]
+    rows = {"XGBoost": "XGBoost 300 x depth 6", "LightGBM": "LightGBM 300 x 31 leaves"}
+    rows |= {"CatBoost": "CatBoost 300 x depth 6", "forest": "forest of 100, min leaf 3"}
+    lines = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][1:]
+    assert len(lines) == len(rows)
+    for name, *shown in lines:
+        row = next(row for start, row in rows.items() if name.startswith(start))
+        other = "shap, path-dependent" if name.startswith("forest") else "own"
+        for cell, column in zip(shown, ("texplainer", "shap, interventional", other), strict=True):
+            assert agrees(cell, figure(rf"shapley \| {row} \| {column}")), (name, column)
+
+
 def claims() -> list[str]:
     """README's table of reasons, line by line, and the sentence on where it loses."""
     text = read(ROOT / "README.md")

@@ -58,7 +58,7 @@ def explanation(rows: int = 7, outputs: int = 2, mixed: bool = True) -> Explanat
         scale="log-odds",
         engine="tree",
         attribution="slope",
-        units=("one SD more", "one SD more", "this category"),
+        units=("per SD", "per SD", "this category"),
         settings={"step": "auto", "width": np.float64(0.5)},
         categories={
             "d": CategoryEffects(("x", "y"), random.random((rows, 2, outputs)), np.array([0.3, 0.7]))

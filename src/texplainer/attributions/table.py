@@ -79,7 +79,7 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         adds_up=False,
         axis="change of {what} per unit of the feature",
         level_axis="{what} with this category, against the average one",
-        feature_unit="one unit more",
+        feature_unit="per unit",
         level_unit="this category",
         category=swaps.slope_or_average,
     ),
@@ -127,7 +127,7 @@ _QUANTITIES = {"probability": "probability of {}", "log-odds": "log-odds of {}"}
 
 
 def quantity(scale: str, output: str) -> str:
-    """The explained quantity in words: "log-odds of benign"."""
+    """The explained quantity as text: "log-odds of benign"."""
     named = f"class {output}" if output.isdigit() else output
     return _QUANTITIES.get(scale, "{}").replace("{}", named)
 

@@ -1,8 +1,7 @@
 """The frozen result of second order: how one feature's slope changes with another feature.
 
-`values[r, i, j]` is the change, for one SD more of feature j, of what one SD more of feature i does
-to the output; on the diagonal, a feature's own curvature. Of a category it is its effect compared
-with the average one.
+`values[r, i, j]` is how much the slope of feature i, per SD, changes per SD of feature j around the row; on
+the diagonal, a feature's own curvature. Of a category it is its effect compared with the average one.
 
 With attribution "shapley" it is half of the pair's Shapley interaction index; rows sum to the Shapley values.
 """

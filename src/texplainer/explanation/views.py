@@ -1,4 +1,4 @@
-"""An Explanation seen otherwise: as a table, as a ranking of features, in cohorts of rows, over pixels, in words."""
+"""An Explanation seen otherwise: as a table, as a ranking of features, in cohorts of rows, over pixels, as text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The chain rule through the transformers of a scikit-learn Pipeline.
 
 A `Map` sends rows (rows, in) to (rows, out) and returns, beside them, its *pullback*: the function
-that carries derivatives with respect to the output back to the input. Derivatives travel outputs
+that carries derivatives with respect to the output back to the input. Derivatives are kept outputs
 first, (outputs, rows, width), so that each output is one contiguous matrix. Chaining two maps chains
 their pullbacks in reverse; that is all of reverse-mode differentiation (Griewank & Walther 2008).
 

@@ -60,7 +60,7 @@ class ImageExplainer:
     scale
         As for `TExplainer`: "auto", "probability", "log-odds" or "raw".
     engine
-        "auto" uses exact gradients if the model's library has them, otherwise a designed experiment.
+        "auto" uses exact gradients if the model's library has them, otherwise differences of predictions.
     smoothing
         Bandwidth around the full image, in units of presence; slopes are averaged over it.
     attribution

@@ -1,1 +1,1 @@
-"""Second-order Taylor terms of the explained function, averaged over the neighbourhood of a row."""
+"""Interactions of pairs of features: slopes of slopes, from predictions."""

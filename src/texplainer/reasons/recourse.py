@@ -191,7 +191,7 @@ def _noisy(explainer: Any, row: Array) -> list[tuple[int, float]]:
 def _result(
     explainer: Any, search: Search, chosen: list[State], nearest: State, before: float, evaluations: int
 ) -> Recourse:
-    """The proposals as the user's own table, predicted once more."""
+    """The proposals as the user's own table, predicted again."""
     schema, goal = explainer.schema, search.goal
     if chosen:  # the model has the last word, also where its answer depends on the batch
         met = goal.met(goal.measure(np.stack([search.rebuilt(state) for state in chosen]))[0])

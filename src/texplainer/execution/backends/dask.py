@@ -1,6 +1,6 @@
 """Shards on a Dask cluster.
 
-The pickled job travels as a worker plugin: the scheduler gives it once to every worker, also to one that joins
+The pickled job is sent as a worker plugin: the scheduler gives it once to every worker, also to one that joins
 or comes back later. Dask moves the shards of a worker that died to another one.
 """
 

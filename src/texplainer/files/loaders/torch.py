@@ -1,7 +1,7 @@
 """torch models without code from the file: an exported program, or weights for a module of the user's.
 
 `torch.export` archives can hold pickles (weights, constants, example inputs) and compiled libraries, and
-their loader would run them. Here the archive's entries are checked against a list, torch is told to read
+their loader would run them. Here the archive's entries are checked against a list, torch reads
 weights only, and the texts of the program that torch evaluates or executes (shape expressions, guards, names,
 operators) may hold only the words torch itself writes.
 """

@@ -1,1 +1,1 @@
-"""Tree ensembles read into plain arrays, smoothed, and differentiated exactly."""
+"""Tree ensembles read into plain arrays; their exact slopes and Shapley values."""

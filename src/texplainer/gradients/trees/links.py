@@ -1,7 +1,7 @@
 """From the raw sums of an ensemble to the explained scale.
 
-Boosted classifiers are smoothed on the margin and carried through their link; forests, whose raw sums
-are class shares, are smoothed as probabilities. Each entry of `LINKS` is the map to all outputs.
+Boosted classifiers sum log-odds, which their link turns into probabilities; the raw sums of forests are
+probabilities already. Each entry of `LINKS` is the map to all outputs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def link(ensemble: TreeEnsemble, scale: str, task: str = "regression") -> Map:
         scale = "scores"
     if (ensemble.link, scale) not in LINKS:
         raise Unsupported(
-            f"its objective's link is not known, so its {scale} cannot be differentiated (its margin can)."
+            f"its objective's link is not known, so its {scale} cannot be differentiated (its raw scores can)."
         )
     chosen = LINKS[ensemble.link, scale]
     steepness = ensemble.steepness

@@ -356,7 +356,7 @@ def two_samples(background: Array, features: Features, seed: int) -> tuple[Array
 
 
 def _lacking(background: Array, features: Features, sample: NDArray[np.int_]) -> NDArray[np.int_]:
-    """Rows of the background with the levels of categories that a sample of it has not."""
+    """Rows of the background with the categories that are absent from a sample of it."""
     added: list[int] = []
     for feature in features.patterns:
         cells = background[:, list(features.columns[feature])]

@@ -1,4 +1,4 @@
-"""Category effects: what each level of a categorical feature would do to the prediction."""
+"""Category effects: what each category of a feature would do to the prediction."""
 
 from __future__ import annotations
 

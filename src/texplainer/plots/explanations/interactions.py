@@ -72,7 +72,7 @@ def interactions(
     words = [f"{len(values):,} rows" if not signed else "", f"{hidden:,} more features" if hidden else ""]
     style.heading(ax, ", ".join(filter(None, words)) or "one row")
     size = "change" if signed else "mean size of the change"
-    what = f"{size} of {quantity}, one SD more of both"
+    what = f"{size} of {quantity}, per SD of both"
     if interactions.attribution != "slope":
         what = f"{'' if signed else 'mean size of the '}contribution of both together to {quantity} (half)"
     style.label_axes(beside, what)
