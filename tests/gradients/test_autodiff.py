@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from texplainer.errors import Unsupported
+from texplainer.errors import InputError, Unsupported
 from texplainer.gradients import autodiff, finite_difference
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Settings
@@ -112,8 +112,8 @@ def test_derivatives_that_are_not_the_models_are_refused(broken, why):
 
 
 def test_other_models_are_refused_with_the_reason():
-    with pytest.raises(Unsupported, match="not a torch, JAX or Keras model"):
-        autodiff.build(predictor_of(lambda rows: rows[:, 0]), X, Settings())
+    with pytest.raises(InputError, match="not a torch, JAX or Keras model"):
+        choose(predictor_of(lambda rows: rows[:, 0]), X, "autodiff", Settings())
 
 
 @pytest.mark.parametrize("jitted", [True, False])
@@ -139,7 +139,7 @@ def test_jax_functions(jitted, scale):
 
 KERAS = """
 import numpy as np, keras
-from texplainer.errors import ModelError
+from texplainer.errors import InputError, ModelError
 from texplainer.gradients import autodiff
 from texplainer.gradients.engine import Settings
 from texplainer.gradients import finite_difference

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from texplainer import TExplainer
 from texplainer.errors import InputError
-from texplainer.gradients.choose import ENGINES, choose
+from texplainer.gradients.choose import ENGINES, NEEDS, choose
 from texplainer.gradients.engine import Settings
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
@@ -119,6 +119,21 @@ def test_an_engine_that_cannot_says_why(engine):
         InputError, match=rf"engine='{engine}' cannot explain this function: .* engine='auto'"
     ):
         TExplainer(lambda rows: rows[:, 0], X, engine=engine)
+
+
+def test_an_engine_of_other_libraries_is_not_built_and_has_its_reason(monkeypatch):
+    import texplainer.gradients.closed_form.engine as closed_form
+    import texplainer.gradients.trees.engine as trees
+
+    def never(*arguments):
+        raise AssertionError("built for a model that cannot have it")
+
+    for module in (closed_form, trees):
+        monkeypatch.setattr(module, "build", never)
+    lines = TExplainer(lambda rows: rows[:, 0], X).engine_report().splitlines()
+    assert [line for line in lines if line.startswith("not ")] == [
+        f"not {name}: {reason}" for name, reason in NEEDS.items()
+    ]
 
 
 def test_an_unknown_engine_is_named():

@@ -9,7 +9,6 @@ gradients and the library's random state do not change; its float width and devi
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -30,11 +29,7 @@ TOLERANCE = {8: 1e-6, 4: 1e-3}  # float32 products of another shape are summed i
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
     """Differentiate the model by its own library."""
-    library = predictor.kind
-    if library == "callable" and uses_jax(predictor.model):
-        library = "jax"
-    if library not in RAW_MAPS:
-        raise Unsupported(f"a {type(predictor.model).__name__} is not a torch, JAX or Keras model.")
+    library = "jax" if predictor.kind == "callable" else predictor.kind
     if predictor.schema.encoded:
         raise Unsupported("categorical columns reach the model as something else than numbers.")
     model, ending = predictor.model, predictor.ending
@@ -160,15 +155,6 @@ def _keras(model: Any, dtype: np.dtype) -> tuple[Map, str]:
     if backend == "torch":
         return _torch_map(model, lambda x: model(x, training=False)), "Keras through torch.autograd"
     raise Unsupported(f"Keras runs on {backend!r} here; its derivatives are taken on 'jax' or 'torch'.")
-
-
-def uses_jax(function: Any) -> bool:
-    """Whether a plain function names a module of JAX; only then is it traced, and never for a guess."""
-    code = getattr(function, "__code__", None)
-    if code is None or "jax" not in sys.modules:
-        return False
-    named = (function.__globals__.get(name) for name in code.co_names)
-    return any(getattr(value, "__name__", "").split(".")[0] == "jax" for value in named)
 
 
 RAW_MAPS: dict[str, Callable[[Any, np.dtype], tuple[Map, str]]] = {

@@ -1,6 +1,7 @@
 """The one place where an engine is chosen.
 
-Engines are tried in the order of `ENGINES`, exact ones first; finite differences fit every model. An engine
+Engines are tried in the order of `ENGINES`, exact ones first; finite differences fit every model. Those of `NEEDS`
+are tried only on models whose library names them (`Library.engines`). An engine
 differentiates numeric columns; the gradient of categorical columns is 0. One-hot columns that were combined into
 one column of codes are expanded for the engine, as for the model.
 """
@@ -17,6 +18,7 @@ import numpy as np
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley, Gradient, Settings
 from texplainer.gradients.moves import smooth
+from texplainer.models.libraries import library_called
 from texplainer.models.predictor import Predictor
 from texplainer.tables.onehot import ColumnGroup
 from texplainer.tables.schema import Schema
@@ -28,6 +30,12 @@ ENGINES = {
     "autodiff": "autodiff",
     "tree": "trees.engine",
     "finite-difference": "finite_difference",
+}
+#: engines of some libraries' models alone -> why a model of another library does not have them
+NEEDS = {
+    "closed-form": "the model is not from scikit-learn.",
+    "autodiff": "the model is not a torch, JAX or Keras model.",
+    "tree": "the model is not a tree ensemble.",
 }
 
 
@@ -44,6 +52,8 @@ def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Sett
 
 def _shapley(predictor: Predictor, rows: Array) -> Callable[[], ExactShapley] | None:
     """The exact Shapley values of trees, whatever engine differentiates them; None for other models."""
+    if not _possible("tree", predictor):
+        return None
     from texplainer.gradients.trees.engine import last_step
     from texplainer.gradients.trees.readers.table import find
 
@@ -173,7 +183,14 @@ def choose(predictor: Predictor, background: Array, engine: str, settings: Setti
     raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
 
 
+def _possible(engine: str, predictor: Predictor) -> bool:
+    """Whether the models of the predictor's library may have an engine."""
+    return engine not in NEEDS or engine in library_called(predictor.kind).engines(predictor.model)
+
+
 def _build(name: str, predictor: Predictor, background: Array, settings: Settings) -> Engine:
+    if not _possible(name, predictor):
+        raise Unsupported(NEEDS[name])
     try:
         module = import_module(f"texplainer.gradients.{ENGINES[name]}")
     except ModuleNotFoundError as error:  # an extra is not installed

@@ -20,10 +20,9 @@ import numpy as np
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import axes_of
-from texplainer.gradients.autodiff import uses_jax
 from texplainer.images.pictures import Layout
 from texplainer.images.segments import Segments
-from texplainer.models.libraries import library_of
+from texplainer.models.libraries import library_of, uses_jax
 from texplainer.tables.schema import Schema
 
 

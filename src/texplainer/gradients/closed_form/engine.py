@@ -23,8 +23,6 @@ TOLERANCE = 1e-6  # between the formula's values and the model's, relative to th
 
 def build(predictor: Predictor, background: Array, settings: Settings) -> Engine:
     """Read the model's formula and check it against the model."""
-    if predictor.kind != "sklearn":
-        raise Unsupported("the model is not from scikit-learn.")
     met = []
 
     def of_table(step: Any) -> Map:

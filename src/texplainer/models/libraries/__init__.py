@@ -8,6 +8,7 @@ is. No library is imported before a model of it is passed. A `Library` describes
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,10 @@ def _unknown(model: Any) -> Sequence[Any] | None:
 
 def _no_categories(model: Any, names: tuple[str, ...]) -> list[str]:
     return []
+
+
+def _no_engines(model: Any) -> tuple[str, ...]:
+    return ()
 
 
 def _no_levels(model: Any) -> Sequence[Sequence[Any]]:
@@ -114,6 +119,8 @@ class Library:
         What its models take a value for that a scipy sparse table does not store.
     trees
         Whether its models are ensembles of trees.
+    engines
+        model -> the exact engines (`ENGINES` of `gradients/choose`) that may differentiate it; no other is tried.
     files
         Suffix -> the files its own reader takes.
     remedy
@@ -130,6 +137,7 @@ class Library:
     content: Callable[[Any], Any] | None = _itself
     absent: float = 0.0
     trees: bool = False
+    engines: Callable[[Any], tuple[str, ...]] = _no_engines
     files: Mapping[str, ModelFile] = field(default_factory=dict)
     remedy: str = (
         "Rebuild the model from parts that can be pickled (no lambdas, open files, sessions or locks)"
@@ -364,11 +372,27 @@ def _model_of_method(model: Any) -> Any:
     )
 
 
+def uses_jax(function: Any) -> bool:
+    """Whether a plain function names a module of JAX; only then is it traced, and never for a guess."""
+    code = getattr(function, "__code__", None)
+    if code is None or "jax" not in sys.modules:
+        return False
+    named = (function.__globals__.get(name) for name in code.co_names)
+    return any(getattr(value, "__name__", "").split(".")[0] == "jax" for value in named)
+
+
+def _engines_of(model: Any) -> tuple[str, ...]:
+    if not hasattr(model, "__code__"):  # an object, which may have an entry in `TREE_READERS`
+        return ("tree",)
+    return ("autodiff",) if uses_jax(model) else ()
+
+
 FUNCTIONS = Library(
     "callable",
     _any_model,
     feature_names=lambda model: getattr(model, "feature_names_in_", None),
     unwrapped=_model_of_method,
     content=None,
+    engines=_engines_of,
     remedy="Define the function with `def` at the top level of a module the workers can import",
 )

@@ -64,5 +64,6 @@ LIBRARY = Library(
     feature_names=lambda model: model.feature_names_,
     without_encoder=_without_encoder,
     trees=True,
+    engines=lambda model: ("tree",),
     files={".cbm": ModelFile("catboost", _read, openings=(b"CBM1",))},
 )

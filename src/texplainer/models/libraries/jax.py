@@ -55,4 +55,4 @@ SHAPES = ("reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "sto
 ENDINGS = {"logistic": "sigmoid", "tanh": "tanh", "exp": "exp"}
 
 
-LIBRARY = Library("jax", _outlet, content=None)
+LIBRARY = Library("jax", _outlet, content=None, engines=lambda model: ("autodiff",))

@@ -42,4 +42,4 @@ def _ending(model: Any) -> str:
     return name or (type(last).__name__.lower() if type(last).__name__ in ("Softmax", "ReLU", "ELU") else "")
 
 
-LIBRARY = Library("keras", _outlet)
+LIBRARY = Library("keras", _outlet, engines=lambda model: ("autodiff",))

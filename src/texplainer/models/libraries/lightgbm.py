@@ -108,5 +108,6 @@ LIBRARY = Library(
     known_levels=lambda model: getattr(model, "booster_", model).pandas_categorical or (),
     feature_names=lambda model: getattr(model, "booster_", model).feature_name(),
     trees=True,
+    engines=lambda model: ("tree",),
     files={".txt": ModelFile("lightgbm", _read, openings=(b"tree\n", b"tree\r\n"), ask=_ask)},
 )

@@ -292,4 +292,5 @@ LIBRARY = Library(
     feature_names=lambda model: getattr(model, "feature_names_in_", None),
     unwrapped=delegate_of,
     without_encoder=without_encoder,
+    engines=lambda model: ("closed-form", "tree"),
 )

@@ -139,4 +139,4 @@ def _content(model: Any) -> Any:
     return repr(model), {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
 
 
-LIBRARY = Library("torch", _outlet, content=_content)
+LIBRARY = Library("torch", _outlet, content=_content, engines=lambda model: ("autodiff",))

@@ -148,5 +148,6 @@ LIBRARY = Library(
     feature_names=_feature_names,
     absent=float("nan"),  # missing, not 0
     trees=True,
+    engines=lambda model: ("tree",),
     files={".json": FILE, ".ubj": FILE},
 )
