@@ -35,21 +35,19 @@ from numpy.typing import NDArray
 from texplainer.errors import Unsupported
 from texplainer.gradients.machine_code import in_threads
 from texplainer.gradients.transformers import Map
-from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, Integers, TreeEnsemble, compared
+from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble, compared
+from texplainer.gradients.trees.groups import cut_into_groups
 from texplainer.gradients.trees.inputs import inputs_of, owners_by_row, owners_of, split_pipeline
 from texplainer.gradients.trees.kernels.classes import add_deep_values
 from texplainer.gradients.trees.kernels.covers import add_deep_cover_values, fill_cover_tables
 from texplainer.gradients.trees.kernels.pairs import add_pairs
 from texplainer.gradients.trees.kernels.patterns import (
     LANES,
-    MAX_BITS,
     MAX_FEATURES,
-    MAX_LEAVES,
     Game,
     Groups,
     Nodes,
     add_values,
-    cut_into_groups,
     fill_tables,
 )
 from texplainer.gradients.trees.layout import depth_levels, subtree_ends
@@ -240,7 +238,10 @@ class PatternTables:
             table = self._table(part, first, last)
 
             def work(start: int, stop: int, table: Any = table, first: int = first, last: int = last) -> None:
-                add_values(self.nodes, self.groups, self.game, table, cells, values, first, last, start, stop)
+                if len(table):
+                    add_values(
+                        self.nodes, self.groups, self.game, table, cells, values, first, last, start, stop
+                    )
                 if self.groups.deep.any():
                     add_deep = add_deep_cover_values if self.covers else add_deep_values
                     add_deep(self.nodes, self.groups, self.game, cells, values, first, last, start, stop)
@@ -283,6 +284,8 @@ class PatternTables:
         table = np.empty(int(ends[last] - ends[first]))
         step = max(1, (last - first) // 64)
         chunks = [(at, min(at + step, last)) for at in range(first, last, step)]
+        if not len(table):
+            chunks = []  # nothing to fill: the kernel is not even compiled
         show = None if len(table) >= MANY_TABLES else False
         fill = fill_cover_tables if self.covers else fill_tables
         for at, end in track(chunks, "tabulating trees", show):
@@ -356,10 +359,9 @@ def _prepared(
 ) -> PatternTables:
     owner = np.arange(ensemble.features) if owner is None else np.asarray(owner)
     nodes = _nodes(ensemble, owner)
-    groups, fits = _groups(nodes)
-    if not fits:
-        raise Unsupported(f"a path of its trees has more than {MAX_FEATURES} distinct features.")
-    return PatternTables(ensemble, nodes, groups, game, features or int(owner.max(initial=0)) + 1)
+    return PatternTables(
+        ensemble, nodes, cut_into_groups(nodes), game, features or int(owner.max(initial=0)) + 1
+    )
 
 
 def _nodes(ensemble: TreeEnsemble, owner: NDArray[Any]) -> Nodes:
@@ -396,47 +398,6 @@ def _cover_ratios(ensemble: TreeEnsemble) -> Floats:
     for child in (inner + 1, ensemble.right[inner].astype(np.int64)):
         ratio[child] = ensemble.cover[child] / whole
     return ratio
-
-
-def _groups(nodes: Nodes) -> tuple[Groups, bool]:
-    """Cut the trees into groups: arrays as large as they may have to be, then as large as they are."""
-    sizes = np.diff(nodes.roots)
-    leaves = int(((sizes + 1) // 2)[sizes < 2 * MAX_LEAVES].sum())
-    deepest = min(nodes.depth, 2 * MAX_LEAVES)
-
-    def zeros(count: int) -> Integers:
-        return np.zeros(count, np.int64)
-
-    groups = Groups(
-        first_group=zeros(len(sizes) + 1),
-        first_bit=zeros(leaves + 1),
-        first_literal=zeros(leaves * MAX_BITS + 1),
-        literal=zeros(leaves * (deepest + MAX_BITS)),
-        first_feature=zeros(leaves + 1),
-        feature=zeros(leaves * MAX_BITS),
-        first_leaf=zeros(leaves + 1),
-        leaf=zeros(leaves),
-        first_condition=zeros(leaves + 1),
-        condition=np.zeros((leaves * MAX_BITS, 3), np.int64),
-        table=zeros(leaves + 1),
-        deep=np.zeros(len(nodes.kind), np.bool_),
-    )
-    counts = zeros(6)
-    fits = cut_into_groups(nodes, counts, groups)
-    count, bits, literals, features, held, conditions = (int(n) for n in counts)
-    trimmed = {
-        "first_bit": count + 1,
-        "first_literal": bits + 1,
-        "literal": literals,
-        "first_feature": count + 1,
-        "feature": features,
-        "first_leaf": count + 1,
-        "leaf": held,
-        "first_condition": held + 1,
-        "condition": conditions,
-        "table": count + 1,
-    }
-    return groups._replace(**{name: getattr(groups, name)[:n].copy() for name, n in trimmed.items()}), fits
 
 
 @cache

@@ -182,6 +182,7 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
     shares, supersets = np.empty(1 << TABULATED), np.empty((LANES, 1 << TABULATED))
     unit, mixed = np.empty((2, most, size)), np.empty(size)
     stack, depth = np.empty(levels + 1, np.int64), np.empty(levels + 1, np.int64)
+    both = np.int64(BOTH)  # not a literal: numba compiles helpers again for every literal
     for start in range(first, last, BLOCK):
         for tree in range(first_tree, last_tree):
             root = nodes.roots[tree]
@@ -203,8 +204,7 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                     at = level - 1
                     side = LEFT if node == split + 1 else RIGHT
                 else:
-                    split, side = node, BOTH
-                pair = nodes.kind[node] & LEAF_PAIR != 0
+                    split, side = node, both
                 if level > 0:
                     _descend(
                         nodes, game, split, side, at, level, cells, start, path, bits, rows, classes, masks,
@@ -212,87 +212,36 @@ def add_deep_values(nodes, groups, game, cells, values, first_tree, last_tree, f
                     )  # fmt: skip
                     if count[level] == 0:
                         continue
-                if nodes.kind[node] & LEAF:
+                leaf, pair = nodes.kind[node] & LEAF != 0, nodes.kind[node] & LEAF_PAIR != 0
+                left, right = (node, node) if leaf else (node + 1, nodes.right[node])
+                if leaf or (pair and (groups.deep[left] or groups.deep[right])):
+                    if not leaf:  # two leaves at once
+                        at, level, side = level, level + 1, both
+                        _descend(
+                            nodes, game, node, side, at, level, cells, start, path, bits, rows, classes, masks,
+                            other, count, known, rows_b, classes_b, masks_b, other_b, known_b, relabel, holders, words,
+                        )  # fmt: skip
+                        if count[level] == 0:
+                            continue
                     d = bits[level]
-                    _background_masks(
-                        game,
-                        d,
-                        masks_b[level],
-                        classes_b[level],
-                        count_b,
-                        known_b[level],
-                        lacks,
-                        lacking,
-                        weight,
-                    )
-                    _leaf_values(
-                        game,
-                        d,
-                        masks[level],
-                        known[level],
-                        masks_b[level],
-                        known_b[level],
-                        holders[side - LEFT],
-                        words[level],
-                        lacks,
-                        lacking,
-                        weight,
-                        shares,
-                        supersets,
-                        sums,
-                        unit[0],
-                    )
-                    left = nodes.value[nodes.right[node]]
-                    _add(
-                        values, nodes.output[tree], width, path, d, unit, left, left, False, mixed,
-                        rows[level], classes[level], count[level], known[level], start,
-                    )  # fmt: skip
-                elif pair and (groups.deep[node + 1] or groups.deep[nodes.right[node]]):
-                    _descend(
-                        nodes, game, node, BOTH, level, level + 1, cells, start, path, bits, rows, classes, masks,
-                        other, count, known, rows_b, classes_b, masks_b, other_b, known_b, relabel, holders, words,
-                    )  # fmt: skip
-                    if count[level + 1] == 0:
-                        continue
-                    d = bits[level + 1]
-                    for s in range(2):
-                        own = masks[level + 1] if s == 0 else other
-                        own_b = masks_b[level + 1] if s == 0 else other_b
+                    for s in range(1 if leaf else 2):
+                        own, own_b = masks[level], masks_b[level]
+                        if s == 1:
+                            own, own_b = other, other_b
                         _background_masks(
-                            game,
-                            d,
-                            own_b,
-                            classes_b[level + 1],
-                            count_b,
-                            known_b[level + 1],
-                            lacks,
-                            lacking,
-                            weight,
+                            game, d, own_b, classes_b[level], count_b, known_b[level], lacks, lacking, weight
                         )
                         _leaf_values(
-                            game,
-                            d,
-                            own,
-                            known[level + 1],
-                            own_b,
-                            known_b[level + 1],
-                            holders[s],
-                            words[level + 1],
-                            lacks,
-                            lacking,
-                            weight,
-                            shares,
-                            supersets,
-                            sums,
-                            unit[s],
-                        )
+                            game, d, own, known[level], own_b, known_b[level], holders[1 if side == RIGHT else s],
+                            words[level], lacks, lacking, weight, shares, supersets, sums, unit[s],
+                        )  # fmt: skip
                     _add(
                         values, nodes.output[tree], width, path, d, unit,
-                        nodes.value[nodes.right[node + 1]], nodes.value[nodes.right[nodes.right[node]]], True, mixed,
-                        rows[level + 1], classes[level + 1], count[level + 1], known[level + 1], start,
+                        nodes.value[nodes.right[left]], nodes.value[nodes.right[right]], not leaf, mixed,
+                        rows[level], classes[level], count[level], known[level], start,
                     )  # fmt: skip
                 else:
-                    for child in (nodes.right[node], node + 1):
+                    for child in (right, left):
                         if groups.deep[child]:
                             stack[top], depth[top] = child, level + 1
                             top += 1
@@ -316,11 +265,12 @@ def _descend(
     left_b, right_b, left, right = masks_b[level], other_b, masks[level], other
     if side == RIGHT:
         left_b, right_b, left, right = other_b, masks_b[level], other, masks[level]
+    zero, both = np.int64(0), np.int64(BOTH)  # no literals, as above
     _, known_b[level] = _refine(
-        nodes, split, bit, new, game.cells, 0,
+        nodes, split, bit, new, game.cells, zero,
         rows_b[at], classes_b[at], rows_b.shape[1], masks_b[at], known_b[at],
         rows_b[level], classes_b[level], left_b, right_b, relabel,
-        holders, 0, BOTH, full,
+        holders, zero, both, full,
     )  # fmt: skip
     words[level] = (known_b[level] + 63) >> 6
     if side & LEFT:

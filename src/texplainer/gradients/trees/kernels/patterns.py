@@ -23,7 +23,6 @@ from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT
 BLOCK = 2048  # rows processed together: their patterns and values stay in cache
 MAX_BITS = 10  # of a table's patterns
 MAX_LEAVES = 128  # of a tree that gets tables
-LARGE_TABLE = 600.0  # patterns whose memory traffic costs as much as their look-ups
 LANES = 8  # of quadrature: exact for up to 16 features
 MAX_FEATURES = 63  # distinct features on one path: bits of a word
 
@@ -86,9 +85,6 @@ def _popcount(x):
     return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-# ------------------------------------------------------------------ cutting trees into groups
-
-
 @helper
 def path_features(nodes, node, found):
     """The distinct features on the path to a node, in `found`; their number."""
@@ -103,162 +99,6 @@ def path_features(nodes, node, found):
             count += 1
         at = nodes.parent[at]
     return count
-
-
-@helper
-def _inner_conditions(nodes, node, most, found):
-    """The distinct splits of a subtree, as nodes in `found`; their number, or -1 where above `most`."""
-    count = 0
-    for at in range(node, nodes.end[node]):
-        if nodes.kind[at] & LEAF:
-            continue
-        known = False
-        for i in range(count):
-            other = found[i]
-            known |= (
-                nodes.column[other] == nodes.column[at]
-                and nodes.threshold[other] == nodes.threshold[at]
-                and (nodes.kind[other] ^ nodes.kind[at]) & MISSING_LEFT == 0
-            )
-        if not known:
-            if count == most:
-                return -1
-            found[count] = at
-            count += 1
-    return count
-
-
-@helper
-def _all_features(nodes, conditions, count, features, known):
-    """Append to the `known` features those of some nodes; the number in all."""
-    for i in range(count):
-        feature, new = nodes.feature[conditions[i]], True
-        for j in range(known):
-            new &= features[j] != feature
-        if new:
-            features[known] = feature
-            known += 1
-    return known
-
-
-@helper
-def _choose_groups(nodes, first, last, tabled, cost, chosen, features, conditions):
-    """Choose the cheapest cut of one tree into groups, from the leaves up; `cost` and `chosen` (nodes,)."""
-    for node in range(last - 1, first - 1, -1):
-        path = path_features(nodes, node, features)
-        leaf = nodes.kind[node] & LEAF != 0
-        inner = -1
-        if tabled and path <= MAX_BITS:
-            inner = _inner_conditions(nodes, node, MAX_BITS - path, conditions)
-        own = np.inf
-        if inner >= 0:
-            width = _all_features(nodes, conditions, inner, features, path)
-            own = width * (1.0 + 2.0 ** (path + inner) / LARGE_TABLE)
-        below = 8.0 * path if leaf else cost[node + 1] + cost[nodes.right[node]]
-        chosen[node] = own <= below
-        cost[node] = min(own, below)
-
-
-@compiled()
-def cut_into_groups(nodes, counts, groups):
-    """Cut all trees into groups of leaves and describe them in `groups`, arrays that are large enough.
-
-    `counts` (6,) receives the numbers of groups, bits, literals, features, leaves and conditions. Returns
-    whether every path has few enough features.
-    """
-    cost, chosen = np.empty(len(nodes.kind)), np.zeros(len(nodes.kind), np.bool_)
-    features, conditions = np.empty(nodes.depth + MAX_BITS + 1, np.int64), np.empty(MAX_BITS, np.int64)
-    stack = np.empty(nodes.depth + 2, np.int64)
-    counts[:] = 0
-    fits = True
-    for tree in range(len(nodes.output)):
-        first, last = nodes.roots[tree], nodes.roots[tree + 1]
-        groups.first_group[tree] = counts[0]
-        _choose_groups(nodes, first, last, last - first < 2 * MAX_LEAVES, cost, chosen, features, conditions)
-        stack[0], top = first, 1
-        while top > 0:
-            top -= 1
-            node = stack[top]
-            if chosen[node]:
-                if nodes.end[node] - node > 1 or nodes.parent[node] >= 0:
-                    _describe(nodes, node, first, counts, groups, features, conditions)
-            elif nodes.kind[node] & LEAF:
-                fits &= path_features(nodes, node, features) <= MAX_FEATURES
-                at = node
-                while at >= 0 and not groups.deep[at]:
-                    groups.deep[at] = True
-                    at = nodes.parent[at]
-            else:
-                stack[top], stack[top + 1] = nodes.right[node], node + 1
-                top += 2
-    groups.first_group[len(nodes.output)] = counts[0]
-    return fits
-
-
-@helper
-def _describe(nodes, node, root, counts, groups, features, conditions):
-    """Write one group: its bits, features and leaves."""
-    g, bit, literal = counts[0], counts[1], counts[2]
-    path = path_features(nodes, node, features)
-    inner = _inner_conditions(nodes, node, MAX_BITS, conditions)
-    width = _all_features(nodes, conditions, inner, features, path)
-    for i in range(path):  # all conditions of the path on one feature are one bit
-        groups.first_literal[bit] = literal
-        at, child = nodes.parent[node], node
-        while at >= 0:
-            if nodes.feature[at] == features[i]:
-                groups.literal[literal] = at - root if child == at + 1 else ~(at - root)
-                literal += 1
-            at, child = nodes.parent[at], at
-        bit += 1
-    for i in range(inner):
-        groups.first_literal[bit] = literal
-        groups.literal[literal] = conditions[i] - root
-        literal += 1
-        bit += 1
-    groups.first_literal[bit] = literal
-    for i in range(width):
-        groups.feature[counts[3] + i] = features[i]
-    for at in range(node, nodes.end[node]):
-        if nodes.kind[at] & LEAF:
-            _describe_leaf(nodes, node, at, counts, groups, features, width, path, conditions, inner)
-    bits = path + inner
-    groups.table[g + 1] = groups.table[g] + nodes.value.shape[1] * width * (1 << bits)
-    counts[0], counts[1], counts[2], counts[3] = g + 1, bit, literal, counts[3] + width
-    groups.first_bit[g + 1], groups.first_feature[g + 1], groups.first_leaf[g + 1] = bit, counts[3], counts[4]
-
-
-@helper
-def _describe_leaf(nodes, node, leaf, counts, groups, features, width, path, conditions, inner):
-    """Write one leaf of a group: for every feature of its path the bits that must be 1, and 0."""
-    at_leaf, condition = counts[4], counts[5]
-    groups.leaf[at_leaf] = leaf
-    for i in range(width):
-        ones, zeros = 0, 0
-        if i < path:
-            ones = 1 << i
-        child, at = leaf, nodes.parent[leaf]
-        while child != node:
-            if nodes.feature[at] == features[i]:
-                for c in range(inner):
-                    other = conditions[c]
-                    if (
-                        nodes.column[other] == nodes.column[at]
-                        and nodes.threshold[other] == nodes.threshold[at]
-                        and (nodes.kind[other] ^ nodes.kind[at]) & MISSING_LEFT == 0
-                    ):
-                        if child == at + 1:
-                            ones |= 1 << (path + c)
-                        else:
-                            zeros |= 1 << (path + c)
-            child, at = at, nodes.parent[at]
-        if ones | zeros:
-            groups.condition[condition, 0] = i
-            groups.condition[condition, 1] = ones
-            groups.condition[condition, 2] = zeros
-            condition += 1
-    counts[4], counts[5] = at_leaf + 1, condition
-    groups.first_condition[at_leaf + 1] = condition
 
 
 # ------------------------------------------------------------------ patterns of rows
