@@ -69,6 +69,13 @@ def test_examples_in_docstrings_run():
     assert runner.failures == 0
 
 
+def test_the_row_that_readme_shows_is_the_one_its_code_prints(capsys):
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    code, shown = re.findall(r"^```(?:python)?\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)[:2]
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.split("\n") == shown.split("\n")
+
+
 def test_every_page_is_in_the_menu():
     docs = Path(__file__).parents[1] / "docs"
     menu = (docs.parent / "mkdocs.yml").read_text(encoding="utf-8")

@@ -139,12 +139,12 @@ class Interactions:
 
     def __repr__(self) -> str:
         pairs = [f"{one} x {two} {size:.3g}" for one, two, size, _ in self.strongest(3)]
-        how = f"averaged over {self.width:.3g} SDs"
+        how = f"differences of predictions, bandwidth {self.width:.3g} SD"
         if self.attribution != "slope":
             how = f"exact interaction values of {self.attribution}"
         return (
             f"Interactions of {len(self)} rows, {len(self.feature_names)} features, "
             f"{', '.join(self.output_names[:3])} on the {self.scale} scale\n"
-            f"  engine     {self.engine}, {how}\n"
+            f"  method     {how}\n"
             f"  strongest  {', '.join(pairs)}"
         )

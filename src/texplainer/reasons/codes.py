@@ -314,7 +314,7 @@ def _direction(explanation: Explanation, toward: Any) -> tuple[int, float]:
     if not one and toward in (None, "up", "down"):
         raise InputError(
             f"the explanation holds {len(names)} outputs ({', '.join(names[:6])}); reasons are of one. "
-            f"Pass toward={names[0]!r}, or pick it with explanation[..., {names[0]!r}]."
+            f"Pass toward={names[0]!r} (--output on the command line), or pick it with explanation[..., {names[0]!r}]."
         )
     known = list(dict.fromkeys([*names, *(classes if len(classes) == 2 else ())]))
     raise InputError(
