@@ -12,7 +12,7 @@ from texplainer import TExplainer
 from texplainer.errors import InputError
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Settings
-from texplainer.gradients.moves import Moves, affordable_nodes, least_evals
+from texplainer.gradients.moves import Moves, affordable, least_evals
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 
@@ -132,8 +132,8 @@ def test_a_row_costs_what_is_promised_and_max_evals_is_kept():
         explainer = TExplainer(f, X, max_evals=budget)
         seen.clear()
         found = explainer.engine.gradient(X[:10])
-        assert sum(seen) == found.evaluations.sum() <= 10 * (budget or 6 * 3 + 64)
-    assert affordable_nodes(20, None) == (3, True) and affordable_nodes(400, None) == (2, True)
+        assert sum(seen) == found.evaluations.sum() <= 10 * (budget or 4 * 3 + 64 + 96 + 1)
+    assert affordable(20, None) == (3, 2) and affordable(400, None) == (2, 1)
 
 
 def test_a_budget_that_is_too_small_is_refused_with_the_least():

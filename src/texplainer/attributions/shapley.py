@@ -27,7 +27,7 @@ import numpy as np
 from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import expected_change, moved, normal_moves, relative
+from texplainer.attributions.stability import TREE_MOVES, expected_change, moved, normally_moved, relative
 from texplainer.attributions.walks import BackgroundSample, PathContributions
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley
@@ -35,10 +35,6 @@ from texplainer.types import Array
 
 #: how contributions are estimated: (context, background rows) -> contributions of their paths
 Estimate = Callable[[ExplainContext, Any], PathContributions]
-
-#: moves by which the relative change of exact values is measured; each costs as much as the values. Three keep an
-#: explanation of boosted trees within 25 predictions. Six would rank rows a little better at twice the cost
-TREE_MOVES = 3
 
 
 def shapley(context: ExplainContext) -> AttributionResult:
@@ -122,10 +118,7 @@ def _exactly(
     values = values_of(context.rows)
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error = np.where(values == 0, 0.0, floor[:, None, :])
-    moves = moved(replace(context, bounds=None), TREE_MOVES, normal_moves)
-    if context.bounds is not None:
-        low, high = np.minimum(context.bounds[0], context.rows), np.maximum(context.bounds[1], context.rows)
-        moves = [np.clip(rows, low, high) for rows in moves]
+    moves = normally_moved(context, TREE_MOVES)
     change = np.mean([_length(values_of(rows) - values) for rows in moves], axis=0)
     change = relative(change, _length(values), context.background.output_sd)
     spent = np.full(len(values), evaluations * (1 + len(moves)))

@@ -20,7 +20,7 @@ import numpy as np
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.differences import discrete_slopes
 from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects
-from texplainer.attributions.stability import MOVES, moved, relative
+from texplainer.attributions.stability import MOVES, TREE_MOVES, moved, normally_moved, relative
 from texplainer.gradients.engine import Gradient
 from texplainer.types import Array
 
@@ -69,17 +69,18 @@ def _slopes(context: ExplainContext, unit: Array) -> AttributionResult:
 def _change(context: ExplainContext, found: Gradient) -> tuple[Array, np.ndarray]:
     """How much the continuous features' values change, (rows, outputs), and the evaluations spent on it.
 
-    As the engine tells, or from the slopes at moved rows; at one where each costs many evaluations.
+    As the engine tells, or from the slopes at moved rows: trees at some of several lengths, which their steps
+    need, others at one.
     """
     cost = np.zeros(len(found.values), dtype=np.int64)
     if found.change is not None:
         return found.change, cost
-    sd, squares = context.background.unit[:, None], []
-    for rows in moved(context)[: None if context.engine.exact else 1]:
+    sd, lengths = context.background.unit[:, None], []
+    for rows in normally_moved(context, TREE_MOVES) if context.engine.averages else moved(context)[:1]:
         there = context.engine.gradient(rows)
-        squares.append((((there.values - found.values) * sd) ** 2).sum(axis=1))
+        lengths.append(np.sqrt((((there.values - found.values) * sd) ** 2).sum(axis=1)))
         cost += there.evaluations
-    return np.sqrt(np.mean(squares, axis=0)), cost
+    return np.mean(lengths, axis=0), cost
 
 
 def _flat(context: ExplainContext, slopes: Array) -> tuple[np.ndarray, np.ndarray]:

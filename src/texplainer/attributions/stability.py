@@ -2,14 +2,15 @@
 
 It is the expected relative change of its values, |values' - values| / |values| over the
 features, when every continuous number of the row moves by 5% of its SD (a normal deviate of that size each);
-discrete columns are known exactly and stay. Slopes of trees are taken again at two moved rows, exact Shapley
-values at three, other attributions at two; slopes from predictions have patterns of moves of their own
+discrete columns are known exactly and stay. Slopes and exact Shapley values of trees are taken again at three
+moved rows, other attributions at two; slopes from predictions have patterns of moves of their own
 (`gradients/moves`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,6 +21,7 @@ from texplainer.gradients.moves import directions
 from texplainer.types import Array
 
 MOVES = 2
+TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little better at twice the cost
 Moves = Callable[[int, int], Array]  # (features, count) -> moves in standard coordinates
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
 
@@ -49,6 +51,15 @@ def moved(context: ExplainContext, count: int = MOVES, moves_of: Moves = directi
             there = np.where(outside, context.rows - step * z, there)
         out.append(there)
     return out
+
+
+def normally_moved(context: ExplainContext, count: int) -> list[Array]:
+    """The rows, moved by normal deviates of 5% of an SD and clipped to the bounds."""
+    moves = moved(replace(context, bounds=None), count, normal_moves)
+    if context.bounds is None:
+        return moves
+    low, high = np.minimum(context.bounds[0], context.rows), np.maximum(context.bounds[1], context.rows)
+    return [np.clip(rows, low, high) for rows in moves]
 
 
 def expected_change(changes: Sequence[Array], size: Array, output_sd: Array) -> Array:

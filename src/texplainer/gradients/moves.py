@@ -39,7 +39,7 @@ MANY = 16  # nodes on a side that stand for the exact average
 MOST_ROWS = 32
 COVERAGE, LEAST_FACTOR, FACTOR = 0.99, 0.05, 1.0  # FACTOR without background rows to see it on
 ROUNDINGS = 4
-PATTERNS, FEW = 8, 16  # patterns of joint moves; evaluations for them where features are few
+PATTERNS, FEW = 8, 48  # patterns of joint moves; pairs of evaluations for them where features are few
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class AveragedDifferences:
     sd: Array  # (features,)
     nodes: int
     factor: float = FACTOR
-    with_change: bool = True
+    patterns: int = 1  # of joint moves by which their change is judged; 0: it is not
 
     def __call__(self, rows: Array) -> Gradient:
         """Slopes of rows per unit, their bounds and their change."""
@@ -193,7 +193,7 @@ class AveragedDifferences:
         error = np.where(moving[:, :, None], error, 0.0)
         step = np.where(moving, np.abs(found.move).max(axis=(2, 3)), np.nan)
         cost, change = 1 + found.count, np.full(f0.shape, np.nan)
-        if self.with_change:
+        if self.patterns:
             change, spent = self._change(rows, found)
             cost = cost + spent
         return Gradient(found.slopes, error, step, np.zeros(rows.shape, np.uint8), cost, change=change)
@@ -260,13 +260,12 @@ class AveragedDifferences:
         row, column = np.nonzero(found.unit > 0)
         reach = (move[..., 0] - move[..., 1])[row, column]
         here = (gain[:, :, 0] - gain[:, :, 1])[row, column]
-        patterns = max(1, min(PATTERNS, FEW // max(1, rows.shape[1])))
         squares = np.zeros((len(rows), len(self.predictor.outputs)))
-        for pattern in range(patterns):
+        for pattern in range(self.patterns):
             there = self._moved(rows, row, column, move[row, column], pattern)
             apart = (there - here) * (self.sd[column] / reach)[:, None]
-            np.add.at(squares, row, apart**2 / patterns)
-        return np.sqrt(squares), 2 * patterns * np.bincount(row, minlength=len(rows))
+            np.add.at(squares, row, apart**2 / self.patterns)
+        return np.sqrt(squares), 2 * self.patterns * np.bincount(row, minlength=len(rows))
 
     def _moved(self, rows: Array, row: np.ndarray, column: np.ndarray, move: Array, pattern: int) -> Array:
         """F at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
@@ -282,8 +281,7 @@ class AveragedDifferences:
             z = step * signs[(j + 5 * pattern) % PATTERNS]
             there = x + z
             if not unbounded:
-                outside = (there < np.minimum(low, x)) | (there > np.maximum(high, x))
-                there = np.where(outside, x - z, there)
+                there = np.clip(there, np.minimum(low, x), np.maximum(high, x))
             points = np.repeat(there[:, None], 2, axis=1)
             entry = np.arange(len(j))
             own = there[entry, j][:, None] + move[part]
@@ -374,27 +372,28 @@ def averaged_engine(
     """An engine with averaged slopes in place of its gradient, which remains the one at the point."""
     moves, sd = moves_of(predictor, background, settings), robust_sd(background)
     moving = int(np.sum(moves.half > 0))
-    usual, with_change = affordable_nodes(max(1, moving), settings.max_evals)
-    found = AveragedDifferences(predictor, moves, sd, nodes or usual, with_change=with_change)
+    usual, patterns = affordable(max(1, moving), settings.max_evals)
+    found = AveragedDifferences(predictor, moves, sd, nodes or usual, patterns=patterns)
     found = replace(found, factor=calibrated(found, background))
     why = "differences of predictions, one feature at a time"
     point = None if engine.averages else engine
     return replace(engine, why=why, gradient=found, width=settings.bandwidth, point=point)
 
 
-def affordable_nodes(features: int, max_evals: int | None) -> tuple[int, bool]:
-    """Nodes on a side that `max_evals` evaluations a row allow, and whether the change can be found too."""
+def affordable(features: int, max_evals: int | None) -> tuple[int, int]:
+    """Nodes on a side and patterns of moves for the change that `max_evals` evaluations a row allow."""
+    patterns = max(1, min(PATTERNS, FEW // features))
     if max_evals is None:
-        return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), True
+        return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), patterns
     least = least_evals(features)
     if max_evals < least:
         raise InputError(
             f"max_evals={max_evals} is too small for {features} features; expected at least {least}. "
             "Raise it, or leave it at None."
         )
-    pairs = (max_evals - 2) // (2 * features)
-    patterns = max(1, min(PATTERNS, FEW // features))
-    return (min(MANY, pairs - patterns), True) if pairs > patterns else (1, False)
+    pairs = (max_evals - 2) // (2 * features)  # of evaluations for each feature
+    patterns = min(patterns, pairs // 3) or int(pairs > 1)
+    return min(MANY, pairs - patterns), patterns
 
 
 def least_evals(features: int) -> int:

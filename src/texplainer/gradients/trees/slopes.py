@@ -17,8 +17,8 @@ from texplainer.gradients.trees.kernels.moves import MovedTrees, add_moves
 from texplainer.gradients.trees.model import TreeModel
 from texplainer.types import Array
 
-BLOCK = 128  # rows that pass a tree together
-SHARE = 4 * BLOCK  # rows that a thread takes at least
+BLOCK = 1024  # rows that pass a tree together: the longer, the better its branches are predicted
+SHARE = 512  # rows that a thread takes at least
 ROUNDINGS = 4.0  # error bound in units of round-off, for each tree
 
 
@@ -72,7 +72,7 @@ def tree_slopes(model: TreeModel, moves: Moves, link: Array) -> TreeSlopes:
 def moved_trees(ensemble: TreeEnsemble, integers: np.ndarray) -> MovedTrees:
     """The walk's arrays; thresholds of columns of whole numbers lie in the middle between two of them."""
     bounds = [ensemble.threshold.copy(), ensemble.lower.copy(), ensemble.upper.copy()]
-    column = ensemble.column.astype(np.int32)
+    column = ensemble.column.astype(np.uint32)
     whole = ((ensemble.kind & LEAF) == 0) & np.isin(column, np.flatnonzero(integers))
     for bound in bounds:
         bound[whole] = np.floor(bound[whole]) + 0.5
@@ -83,9 +83,9 @@ def moved_trees(ensemble: TreeEnsemble, integers: np.ndarray) -> MovedTrees:
         threshold,
         lower,
         upper,
-        ensemble.right.astype(np.int32),
-        ensemble.roots.astype(np.int64),
-        ensemble.output.astype(np.int64),
+        ensemble.right.astype(np.uint32),
+        ensemble.roots.astype(np.uint64),
+        ensemble.output.astype(np.uint64),
         np.ascontiguousarray(ensemble.value),
         int(ensemble.depth),
     )

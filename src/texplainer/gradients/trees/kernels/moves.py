@@ -18,19 +18,20 @@ import numpy as np
 from texplainer.gradients.machine_code import cached_njit
 
 LEAF, MISSING_LEFT = 1, 16  # bits of `kind`, as in `ensemble`
+_U = np.uint64  # signed indices would be checked for wrap-around at every access: a fifth of the time
 
 
 class MovedTrees(NamedTuple):
     """What the walk reads: an ensemble, thresholds of whole numbers moved to the middle between two."""
 
     kind: np.ndarray  # (nodes,) uint8
-    column: np.ndarray  # (nodes,) int32
+    column: np.ndarray  # (nodes,) uint32
     threshold: np.ndarray  # (nodes,)
     lower: np.ndarray  # (nodes,) thresholds of ancestors on the same column
     upper: np.ndarray  # (nodes,)
-    right: np.ndarray  # (nodes,) int32; at a leaf, its row of `value`
-    roots: np.ndarray  # (trees,) int64
-    output: np.ndarray  # (trees,) int64
+    right: np.ndarray  # (nodes,) uint32; at a leaf, its row of `value`
+    roots: np.ndarray  # (trees,) uint64
+    output: np.ndarray  # (trees,) uint64
     value: np.ndarray  # (leaves, width)
     depth: int
 
@@ -41,63 +42,61 @@ def add_moves(plan, cells, up, down, total, first, last, block):
 
     cells, up, down are (rows, columns); columns that do not move have reach 0.
     """
-    width, size = plan.value.shape[1], 2 * plan.depth + 4
-    far_node, far_low, far_high = np.empty(size, np.int64), np.empty(size), np.empty(size)
-    far_column = np.empty(size, np.int64)
+    width, size = _U(plan.value.shape[1]), 2 * plan.depth + 4
+    far_node, far_low, far_high = np.empty(size, np.uint64), np.empty(size), np.empty(size)
+    far_column = np.empty(size, np.uint64)
     for start in range(first, last, block):
         stop = min(start + block, last)
         for tree in range(len(plan.roots)):
-            output = plan.output[tree]
-            for row in range(start, stop):
-                node, top = plan.roots[tree], 0
+            root, output = plan.roots[tree], plan.output[tree]
+            for position in range(start, stop):
+                row, node, top = _U(position), root, _U(0)
                 while not plan.kind[node] & LEAF:
-                    column = plan.column[node]
+                    column, near, far = _U(plan.column[node]), node + _U(1), _U(plan.right[node])
                     x = cells[row, column]
-                    if np.isnan(x):
-                        node = node + 1 if plan.kind[node] & MISSING_LEFT else np.int64(plan.right[node])
-                        continue
                     away = plan.threshold[node] - x
                     if away >= 0.0:
                         if away < up[row, column]:
                             high = min(up[row, column], plan.upper[node] - x)
                             if away < high:
-                                far_node[top], far_column[top] = plan.right[node], column
+                                far_node[top], far_column[top] = far, column
                                 far_low[top], far_high[top] = away, high
-                                top += 1
-                        node += 1
-                    else:
+                                top += _U(1)
+                        node = near
+                    elif away < 0.0:
                         if -away < down[row, column]:
                             low = max(-down[row, column], plan.lower[node] - x)
                             if low < away:
-                                far_node[top], far_column[top] = node + 1, column
+                                far_node[top], far_column[top] = near, column
                                 far_low[top], far_high[top] = low, away
-                                top += 1
-                        node = np.int64(plan.right[node])
-                own = plan.right[node]
-                while top > 0:
-                    top -= 1
+                                top += _U(1)
+                        node = far
+                    else:  # x is missing
+                        node = near if plan.kind[node] & MISSING_LEFT else far
+                own = _U(plan.right[node])
+                while top > _U(0):
+                    top -= _U(1)
                     node, moved, low, high = far_node[top], far_column[top], far_low[top], far_high[top]
                     while not plan.kind[node] & LEAF:
-                        column = plan.column[node]
-                        x = cells[row, column]
-                        away = plan.threshold[node] - x
+                        column, near, far = _U(plan.column[node]), node + _U(1), _U(plan.right[node])
+                        away = plan.threshold[node] - cells[row, column]
                         if column == moved:
                             if away <= low:
-                                node = np.int64(plan.right[node])
+                                node = far
                             else:
                                 if away < high:
-                                    far_node[top], far_column[top] = plan.right[node], moved
+                                    far_node[top], far_column[top] = far, moved
                                     far_low[top], far_high[top] = away, high
-                                    top += 1
+                                    top += _U(1)
                                     high = away
-                                node += 1
-                        elif np.isnan(x):
-                            node = node + 1 if plan.kind[node] & MISSING_LEFT else np.int64(plan.right[node])
+                                node = near
                         elif away >= 0.0:
-                            node += 1
+                            node = near
+                        elif away < 0.0:
+                            node = far
                         else:
-                            node = np.int64(plan.right[node])
-                    leaf = plan.right[node]
+                            node = near if plan.kind[node] & MISSING_LEFT else far
+                    leaf = _U(plan.right[node])
                     share = (high - low) / up[row, moved] if low >= 0.0 else (low - high) / down[row, moved]
                     for i in range(width):
                         total[row, moved, output + i] += share * (plan.value[leaf, i] - plan.value[own, i])
