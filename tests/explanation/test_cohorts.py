@@ -46,6 +46,13 @@ def test_samples_and_aggregates():
     np.testing.assert_allclose(explanation.abs.mean(), np.abs(explanation.values).mean(axis=0))
     np.testing.assert_allclose(explanation.sum(), explanation.values.sum(axis=0))
     assert made(outputs=("a", "b")).mean().shape == (6, 2)
+    assert np.isclose(
+        np.mean(explanation), explanation.values.mean()
+    )  # numpy asks for axis=None, dtype and out
+    assert np.isclose(np.sum(explanation[:, "age"]), explanation[:, "age"].values.sum())
+    np.testing.assert_allclose(np.mean(explanation, axis=0), explanation.mean())
+    with pytest.raises(InputError, match="axis=1 is not the rows'"):
+        np.mean(explanation, axis=1)
     explanation.arrays["values"][0] = np.nan  # an undefined row is left out
     np.testing.assert_allclose(explanation.mean(), explanation.values[1:].mean(axis=0))
 

@@ -313,15 +313,19 @@ class Explanation:
         """The same with the sizes of the values."""
         return views.sizes(self)
 
-    def mean(self, axis: int = 0) -> np.ndarray:
-        """The mean value of every feature over the rows (axis 0), as `values` without its rows."""
-        views.check_axis(axis)
-        return views.over_rows(self, "mean")
+    def mean(self, axis: int | None = 0, dtype: Any = None, out: Any = None) -> Any:
+        """The mean value of every feature over the rows (axis 0), or of all values (None), as `np.mean` asks.
 
-    def sum(self, axis: int = 0) -> np.ndarray:
-        """The sum of every feature's values over the rows (axis 0), as `values` without its rows."""
-        views.check_axis(axis)
-        return views.over_rows(self, "sum")
+        Rows that are undefined are left out.
+        """
+        return views.reduced(self, np.mean, axis, dtype, out)
+
+    def sum(self, axis: int | None = 0, dtype: Any = None, out: Any = None) -> Any:
+        """The sum of every feature's values over the rows (axis 0), or of all values (None), as `np.sum` asks.
+
+        Rows that are undefined are left out.
+        """
+        return views.reduced(self, np.sum, axis, dtype, out)
 
     def to_frame(self) -> Any:
         """A pandas table, one line per row, feature and output: value, its unit and error, data, stability.

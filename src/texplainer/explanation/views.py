@@ -247,12 +247,16 @@ def sizes(explanation: Explanation) -> Explanation:
     return replace(explanation, arrays={**explanation.arrays, "values": np.abs(explanation.arrays["values"])})
 
 
-def over_rows(explanation: Explanation, how: str) -> np.ndarray:
-    """The mean or the sum of the values over the rows that have any, (features,) or (features, outputs)."""
+def reduced(explanation: Explanation, how: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """`np.mean` or `np.sum` of the values over the rows that have any, or over everything."""
+    if axis not in (0, None):
+        raise InputError(
+            f"axis={axis!r} is not the rows'; expected 0, or None for all values. "
+            "Use numpy on explanation.values for others."
+        )
     values = explanation.arrays["values"]
     known = values[np.isfinite(values).all(axis=(1, 2))]
-    found = {"mean": np.mean, "sum": np.sum}[how](known, axis=0)
-    return found[:, 0] if "o" in explanation.dropped else found
+    return how(known[:, :, 0] if "o" in explanation.dropped else known, axis=axis, dtype=dtype, out=out)
 
 
 # ---------------------------------------------------------------- images
@@ -273,11 +277,3 @@ def painted(explanation: Explanation) -> np.ndarray:
         table[own[own >= 0]] = values[i, own >= 0]
         out[i] = table[maps[i]]
     return out
-
-
-def check_axis(axis: Any) -> None:
-    """Refuse to average over anything but rows."""
-    if axis != 0:
-        raise InputError(
-            f"axis={axis!r} is not the rows'; expected 0. Use numpy on explanation.values for others."
-        )
