@@ -76,7 +76,7 @@ def test_many_quick_moves_end_at_the_last_one(opened):
         slide(opened, 0, -1 + i / 15)
     field = "document.querySelectorAll('.control input[type=text]')[0].value"
     opened.until(
-        f"document.querySelector('#bars').textContent.includes('age = ' + TX.number(Number({field})))"
+        f"document.querySelector('#bars').textContent.includes('age = ' + TX.cellWords(Number({field})))"
     )
     assert float(opened.run(field)) == pytest.approx(-1 + 29 / 15, abs=0.02)
 

@@ -177,6 +177,16 @@ def test_the_evaluation_sorts_and_changes_its_metric(opened):
     assert len(before) == 2 and len(after) == 3  # one explainer has no first metric
 
 
+def test_nothing_is_stretched_on_narrow_paper(opened):
+    page, _, _ = opened
+    page.send("Emulation.setEmulatedMedia", media="print")
+    shape = "c.offsetWidth / c.offsetHeight * c.height / c.width"
+    page.run("document.querySelectorAll('canvas').forEach(c => { c.parentElement.style.width = '300px'; })")
+    np.testing.assert_allclose(
+        page.run(f"[...document.querySelectorAll('canvas')].map(c => {shape})"), 1.0, atol=0.02
+    )
+
+
 def test_dark_and_print(opened):
     page, _, _ = opened
     back, canvas = (

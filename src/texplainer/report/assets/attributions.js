@@ -6,7 +6,7 @@ TX.LEVEL = "◆"; // before a feature whose value is of another unit than the nu
 // One feature of one row as an item of a chart. `found`: {value, error, slope, doubt}.
 TX.item = (attribution, f, name, cell, found) => {
   const { value, error = NaN, slope = NaN, doubt = false } = found;
-  const known = cell === undefined ? "" : ` = ${TX.number(cell)}`, unit = attribution.units[f];
+  const known = cell === undefined ? "" : ` = ${TX.cellWords(cell)}`, unit = attribution.units[f];
   const detail = typeof cell === "string" ? ` = ${TX.shorten(cell, 24)}` : known;
   const mark = attribution.levels && attribution.levels[f] ? `${TX.LEVEL} ` : "";
   return {

@@ -23,6 +23,15 @@ TX.fit = (name, room) => {
   while (letters > 6 && TX.textWidth(shown) > room) { letters -= 1; shown = TX.shorten(name, letters); }
   return shown;
 };
+// Words on at most so many lines, each cut to the room.
+TX.lines = (words, room, most) => {
+  const lines = [""];
+  for (const word of words.split(" ")) {
+    const last = lines[lines.length - 1], longer = last ? `${last} ${word}` : word;
+    if (!last || lines.length === most || TX.textWidth(longer) <= room) lines[lines.length - 1] = longer; else lines.push(word);
+  }
+  return lines.map((line) => TX.fit(line, room));
+};
 
 TX.frame = (width, rows, items) => {
   const label = Math.min(Math.max(...items.map((item) => TX.textWidth(item.name + (item.detail || "")))) + 18, width * 0.48);
@@ -92,7 +101,7 @@ TX.bars = (width, items, { pick = null, signed = true, range = null } = {}) => {
     if (Number.isFinite(item.high)) row.append(...TX.whisker(at(item.low), at(item.high), y));
     const right = item.value >= 0;
     row.append(TX.svg("text", { class: right ? "" : "end", x: at(right ? reach(item) : -reach(item)) + (right ? 6 : -6), y: y + 17 },
-      TX.number(item.value, signed)));
+      (signed ? TX.signed : TX.figure)(item.value)));
     frame.svg.append(row);
   });
   return frame.svg;
@@ -125,11 +134,11 @@ TX.waterfall = (width, items, { base, prediction, logOdds = false, pick = null }
     row.append(...TX.bar(line, at(line.start), at(line.end), y));
     if (line.error) row.append(...TX.whisker(at(line.end - line.error), at(line.end + line.error), y));
     const right = line.value >= 0, beyond = line.error ? at(line.end + line.error) - at(line.end) : 0;
-    row.append(TX.svg("text", { class: right ? "" : "end", x: at(line.end) + (right ? 6 + beyond : -6 - beyond), y: y + 17 }, TX.number(line.value, true)));
+    row.append(TX.svg("text", { class: right ? "" : "end", x: at(line.end) + (right ? 6 + beyond : -6 - beyond), y: y + 17 }, TX.signed(line.value)));
     frame.svg.append(row);
   });
-  frame.svg.append(TX.landmark(at(end), above * ROW - 9, `f(x) = ${TX.number(end)}`, width));
-  frame.svg.append(TX.landmark(at(base), (lines.length + above) * ROW + 18, `E f(X) = ${TX.number(base)}`, width));
+  frame.svg.append(TX.landmark(at(end), above * ROW - 9, `f(x) = ${TX.figure(end)}`, width));
+  frame.svg.append(TX.landmark(at(base), (lines.length + above) * ROW + 18, `E f(X) = ${TX.figure(base)}`, width));
   return frame.svg;
 };
 TX.landmark = (x, y, words, width) => {
@@ -169,7 +178,7 @@ TX.curve = (width, packed, words) => {
   ticks.forEach((tick, i) => svg.append(TX.svg("line", { class: "axis", x1: left, x2: width - 12, y1: ay(tick), y2: ay(tick) }), TX.svg("text", { class: "soft end", x: left - 6, y: ay(tick) + 4 }, marks[i])));
   const places = curve.levels.length ? curve.levels.map((_, i) => i) : TX.ticks(x0, x1, 5), every = Math.ceil((places.length * 76) / (width - left));
   const names = curve.levels.length ? curve.levels.map((level) => TX.shorten(level, 12)) : TX.tickWords(places);
-  places.forEach((place, i) => { if (i % every === 0) svg.append(TX.svg("text", { class: "soft middle", x: ax(place), y: height - bottom + 16 }, names[i])); });
+  places.forEach((place, i) => { const x = Math.min(ax(place), width - TX.textWidth(names[i]) / 2); if (i % every === 0) svg.append(TX.svg("text", { class: "soft middle", x, y: height - bottom + 16 }, names[i])); });
   svg.append(TX.svg("text", { class: "middle", x: (left + width) / 2, y: height - 6 }, TX.fit(curve.feature, width - left - 20)));
   const jitter = curve.levels.length || curve.steps ? 6 : 0; // values of a discrete column side by side
   svg.append(TX.svg("path", { class: "rug", d: curve.column.map((x, i) => `M${(ax(x) + jitter * (((i * 0.618034) % 1) - 0.5) * 2).toFixed(1)} ${height - bottom}v-7`).join("") }));

@@ -27,7 +27,8 @@ TX.canvas = (width, height) => {
   const sharp = Math.max(window.devicePixelRatio || 1, 2); // a page may be printed or enlarged
   canvas.width = width * sharp;
   canvas.height = height * sharp;
-  canvas.style.height = height + "px";
+  // The shape stays where the page is narrower than when it was drawn, as on paper.
+  Object.assign(canvas.style, { maxWidth: width + "px", height: "auto", aspectRatio: `${width} / ${height}` });
   const pen = canvas.getContext("2d");
   pen.scale(sharp, sharp);
   pen.font = "12.5px system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif";
@@ -97,7 +98,7 @@ TX.beeswarm = (width, series, { words, pick }) => {
 
 // One feature along x; through each point its slope, a short line.
 TX.dependence = (width, { xs, ys, slopes, unstable, xName, yName, words, pick, picked }) => {
-  const height = 300, left = 58, bottom = 40;
+  const height = 300, bottom = 40, yLines = TX.lines(yName, height - bottom - 10, 2), left = 43 + 15 * yLines.length;
   const { canvas, pen } = TX.canvas(width, height);
   const levels = xs.some((x) => typeof x === "string") ? [...new Set(xs)].sort() : null;
   const apart = (i) => (((i * 0.618034) % 1) - 0.5) * 0.5; // points of one level side by side, the same way every time
@@ -122,9 +123,9 @@ TX.dependence = (width, { xs, ys, slopes, unstable, xName, yName, words, pick, p
   for (const tick of levels ? levels.map((_, i) => i).filter((i) => i % every === 0) : TX.ticks(x0, x1, 5)) {
     pen.fillText(levels ? TX.shorten(levels[tick], 12) : TX.number(tick), ax(tick), height - bottom + 12);
   }
-  pen.fillText(TX.shorten(xName, 60), (left + width) / 2, height - 8);
+  pen.fillText(TX.fit(xName, width - left - 12), (left + width) / 2, height - 8);
   pen.save(); pen.translate(10, (height - bottom) / 2); pen.rotate(-Math.PI / 2);
-  pen.fillText(TX.shorten(yName, 36), 0, 0); pen.restore();
+  yLines.forEach((line, i) => pen.fillText(line, 0, 15 * i)); pen.restore();
   const points = [];
   for (let i = 0; i < xs.length; i++) {
     if (!Number.isFinite(place[i]) || !Number.isFinite(ys[i])) continue;

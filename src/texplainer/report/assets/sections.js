@@ -46,7 +46,7 @@ TX.attributionCards = (attribution, part, state, data, shares, { label, predicti
   const dot = ({ row, series }) => {
     const far = others(), f = attribution.order()[series];
     const [head, value] = far.length && series === SWARMS - 1
-      ? [`the other ${far.length} features`, rest(far, row)] : [`${part.features[f]} = ${TX.number(data[f][row])}`, attribution.value(row, f)];
+      ? [`the other ${far.length} features`, rest(far, row)] : [`${part.features[f]} = ${TX.cellWords(data[f][row])}`, attribution.value(row, f)];
     return `row ${label(row)}\n${head}\n${TX.number(value, attribution.signed)}`;
   };
   const draws = [
@@ -64,7 +64,7 @@ TX.attributionCards = (attribution, part, state, data, shares, { label, predicti
         xs: list.map((r) => data[f][r]), ys: list.map((r) => (steep ? prediction(r) : attribution.value(r, f))),
         slopes: steep ? list.map((r) => attribution.slope(r, f)) : null, unstable: list.map((r) => attribution.stability[r] === "unstable"),
         xName: part.features[f], yName: steep ? part.quantities[state.output] : attribution.axis[state.output], picked: state.row, pick: (p) => pickRow(p.row),
-        words: (p) => `row ${label(p.row)}\n${part.features[f]} = ${TX.number(data[f][p.row])}\n${part.quantities[state.output]} ${TX.number(prediction(p.row))}\n` +
+        words: (p) => `row ${label(p.row)}\n${part.features[f]} = ${TX.cellWords(data[f][p.row])}\n${part.quantities[state.output]} ${TX.number(prediction(p.row))}\n` +
           (steep ? `slope ${TX.number(attribution.slope(p.row, f), true)}` : TX.number(attribution.value(p.row, f), attribution.signed)),
       });
     },
