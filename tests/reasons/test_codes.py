@@ -157,6 +157,16 @@ def test_a_class_is_a_direction():
         explanation.reasons(toward="ugly")
 
 
+@pytest.mark.parametrize("output", ["up", "down"])
+def test_classes_called_up_and_down_are_classes(output):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 2))
+    model = LogisticRegression().fit(X, np.where(X[:, 0] > 0, "up", "down"))
+    explanation = tx.TExplainer(model, X, output=output)(X[:20])
+    for name in ("up", "down"):
+        assert explanation.reasons(toward=name).toward == ("up" if name == output else "down")
+
+
 def test_one_of_several_outputs_is_picked_by_name():
     explanation = made(outputs=("yes", "no"))
     with pytest.raises(InputError, match="toward='yes'"):

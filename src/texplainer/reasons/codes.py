@@ -305,12 +305,12 @@ def _direction(explanation: Explanation, toward: Any) -> tuple[int, float]:
     names = [str(name) for name in explanation.output_names]
     classes = [str(name) for name in explanation.settings.get("classes", ())]
     one = len(names) == 1
-    if one and toward in (None, "up", "down"):
-        return 0, -1.0 if toward == "down" else 1.0
-    if str(toward) in names:
+    if str(toward) in names:  # also where a class is called "up" or "down"
         return names.index(str(toward)), 1.0
     if one and len(classes) == 2 and str(toward) in classes:
         return 0, -1.0
+    if one and toward in (None, "up", "down"):
+        return 0, -1.0 if toward == "down" else 1.0
     if not one and toward in (None, "up", "down"):
         raise InputError(
             f"the explanation holds {len(names)} outputs ({', '.join(names[:6])}); reasons are of one. "
