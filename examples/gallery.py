@@ -106,7 +106,7 @@ def evaluation():
         "SHAP": tx.explainers.shap(model, data.X_train),
         "LIME": tx.explainers.lime(model, data.X_train),
     }
-    return tx.evaluate(explainers, data.X_test[:12], metrics=["ris", "ros", "pgi"], neighbours=5)
+    return tx.evaluate(explainers, data.X_test[:12], metrics=["ris_norm", "pgi"], neighbours=5)
 
 
 def waterfall():
@@ -199,8 +199,8 @@ def step_trace():
 
 
 def stability_boxplot():
-    """How far explanations move when the input hardly does (RIS), explainer by explainer."""
-    return plots.stability_boxplot(evaluation(), "ris")
+    """How much explanations change when the input changes a little, explainer by explainer."""
+    return plots.stability_boxplot(evaluation(), "ris_norm")
 
 
 def stability_faithfulness():

@@ -181,6 +181,19 @@ def test_values_that_do_not_add_up_are_not_summed():
         assert "20 smaller features omitted" in " ".join(words.split())
 
 
+@pytest.mark.parametrize("width", [8.0, 4.0])
+def test_names_under_force_stay_inside_the_picture_and_apart(width):
+    names = ("years in the present position", "income", "amount of the loan", "price", "debt", "age")
+    ax = plt.subplots(figsize=(width, 2.5), layout="constrained")[1]
+    plots.force(made(rows=1, names=names)[0], ax=ax)
+    ax.figure.canvas.draw()
+    hung = [text for text in ax.texts if text.get_va() == "top"]
+    boxes = [text.get_window_extent() for text in hung]
+    assert len(hung) >= 4
+    assert all(ax.bbox.x0 - 1 <= box.x0 and box.x1 <= ax.bbox.x1 + 1 for box in boxes)
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
 def test_force_arrows_are_as_long_as_the_values():
     explanation = made()[0]
     ax = plots.force(explanation)
@@ -451,8 +464,8 @@ def test_a_hundred_thousand_rows_are_drawn():
 
 def test_numbers_and_names_for_people():
     words = [style.number(v) for v in (0.0, 1e-9, 0.01234, 14.25, 4500, -3e8, np.nan, None, "red")]
-    assert words == ["0", "1e−9", "0.0123", "14.2", "4,500", "−3e8", "missing", "missing", "red"]
-    assert [style.amount(v) for v in (0.28, -1.0, 0.0)] == ["+0.280", "−1.00", "+0"]
+    assert words == ["0", "1e−9", "0.01234", "14.25", "4500", "−300,000,000", "missing", "missing", "red"]
+    assert [style.amount(v) for v in (0.28, -1.0, 0.0)] == ["+0.280", "−1.00", "0"]
     assert style.shorten("abcdefghij", 7) == "abcd…ij" and len(style.shorten("é" * 99)) == style.NAME_LENGTH
 
 

@@ -20,6 +20,9 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from scipy.special import logit
 
+from texplainer.explanation.text import cell_text, signed
+from texplainer.explanation.text import number as unsigned
+
 POSITIVE, NEGATIVE = "#D55E00", "#0072B2"
 GREY, FAINT, INK = "#7A808A", "#D9DCE1", "#22262B"
 AMOUNT = "#2A8C82"  # sizes without a sign
@@ -221,30 +224,19 @@ def _around(name: str, at: int, length: int) -> str:
 
 
 def number(value: Any) -> str:
-    """Three significant digits for people: 14.2, 4,500, 1.2e-9, with a true minus; text as it is."""
-    if not isinstance(value, (int, float, np.number)):
-        return "missing" if value is None else shorten(value, 16) or "''"
-    if np.isnan(value):
-        return "missing"
-    size = abs(float(value))
-    words = "∞" if np.isinf(size) else _exponent(size) or (f"{size:,.0f}" if size >= 1000 else f"{size:.3g}")
-    return f"−{words}" if value < 0 else words
+    """A cell of the user's table, as the printed tables show it, with a true minus; a long text is shortened."""
+    words = cell_text(value)
+    return _typeset(words) if isinstance(value, (int, float, np.number)) else shorten(words, 16)
 
 
-def amount(value: float, signed: bool = True) -> str:
-    """A computed value, always with three digits: +0.280, −1.00."""
-    size = abs(float(value))
-    words = _exponent(size) or (
-        f"{size:,.0f}" if size >= 1000 else f"{size:#.3g}".rstrip(".") if size else "0"
-    )
-    return f"{'−' if value < 0 else '+' if signed else ''}{words}"
+def amount(value: float, sign: bool = True) -> str:
+    """A computed value, as the printed tables show it, with a true minus: +0.280, −1.00."""
+    return _typeset(signed(value) if sign else unsigned(value))
 
 
-def _exponent(size: float) -> str:
-    if not (size >= 1e7 or 0 < size < 1e-3):
-        return ""
-    mantissa, exponent = f"{size:.2e}".split("e")
-    return f"{float(mantissa):g}e{int(exponent)}".replace("e-", "e−")
+def _typeset(words: str) -> str:
+    """A number with a true minus, and an exponent without a leading 0."""
+    return words.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e").replace("-", "−")
 
 
 def sign_colours(values: np.ndarray) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.metrics.table import METRICS
 from texplainer.plots import style
 
 
@@ -27,6 +28,12 @@ def label(subject: Any, metric: str) -> str:
         return metric.upper() if len(metric) <= 4 else metric
     part = column.part if metric == column.name or not column.part.isdigit() else ""
     return f"{column.label} {part}".strip()
+
+
+def convention(subject: Any, metric: str) -> str:
+    """How an Evaluation's metric is computed: element-wise, by norms; "" for plain arrays."""
+    column = _column(subject, metric)
+    return METRICS[column.metric].convention if column is not None and column.metric in METRICS else ""
 
 
 def better_way(subject: Any, metric: str) -> str:

@@ -1,4 +1,4 @@
-"""Stability boxplots: how a metric SDs over rows, explainer by explainer, on a log scale."""
+"""Stability boxplots: how a metric varies over rows, explainer by explainer, on a log scale."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from texplainer.plots.selection import checked
 def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = None) -> Axes:
     """Draw one box per explainer: median, quartiles, 5% and 95% quantiles, and the worst row as a dot.
 
-    The paper's figure for RIS and ROS. The scale is logarithmic; rows with a score of exactly 0 are counted
-    after the explainer's name.
+    The paper's figure for RIS and ROS. Its ratios are element-wise, so that one value near 0 gives a very large
+    score; "ris_norm" and "ros_norm" are ratios of norms. The axis names the convention. Rows with a score of exactly 0
+    are counted after the explainer's name.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ def stability_boxplot(subject: Any, metric: str = "ris", *, ax: Axes | None = No
     style.name_lines(ax, list(found), [_detail(s) for s in found.values()])
     ax.set_xscale("log")
     ax.grid(axis="x", color=style.FAINT, lw=0.6)
-    style.label_axes(ax, f"{scores.label(subject, metric)} per row ({scores.better_way(subject, metric)})")
+    words = f"{scores.label(subject, metric)} per row ({scores.better_way(subject, metric)})"
+    style.label_axes(ax, f"{words}\n{scores.convention(subject, metric)}".rstrip())
     return ax
 
 

@@ -49,8 +49,8 @@ def force(explanation: Explanation, *, ax: Axes | None = None, max_display: int 
     ax.set_yticks([])
     for chosen, side in ((up, -1), (down, 1)):
         _arrows(ax, bars, chosen, end, side)
-    style.literal([_landmark(ax, end, f"f(x) = {style.amount(end, signed=False)}", True)])
-    style.literal([_landmark(ax, base, f"E f(X) = {style.amount(base, signed=False)}", False)])
+    style.literal([_landmark(ax, end, f"f(x) = {style.amount(end, sign=False)}", True)])
+    style.literal([_landmark(ax, base, f"E f(X) = {style.amount(base, sign=False)}", False)])
     style.label_axes(ax, selection.what(explanation))
     if explanation.scale == "log-odds":
         style.probability_axis(ax)
@@ -61,7 +61,7 @@ def _arrows(ax: Axes, bars: selection.Bars, chosen: np.ndarray, end: float, side
     """The arrows of one side, outwards from the meeting point, and the names of the first ones."""
     low, high = ax.get_xlim()
     tip = 0.008 * (high - low)
-    at = end
+    at = inner = end
     for place, i in enumerate(chosen):
         far = at + side * abs(bars.values[i])
         head = min(tip, abs(far - at))
@@ -75,9 +75,9 @@ def _arrows(ax: Axes, bars: selection.Bars, chosen: np.ndarray, end: float, side
         if place < LABELS:
             # the outermost name stands highest, so that no line crosses a name
             height = -0.55 - 0.72 * (min(LABELS, len(chosen)) - 1 - place)
-            _name(
-                ax, float(at + far) / 2, height, bars.names[i], bars.details[i], float(bars.values[i]), colour
-            )
+            middle = float(at + far) / 2
+            _name(ax, middle, inner, height, bars.names[i], bars.details[i], float(bars.values[i]), colour)
+            inner = middle
         _whisker(ax, float(far), float(bars.errors[i]), high - low)
         at = far
 
@@ -88,19 +88,27 @@ def _whisker(ax: Axes, x: float, error: float, span: float) -> None:
         ax.errorbar(x, 0.5, xerr=error, fmt="none", ecolor=style.INK, elinewidth=1, capsize=2, zorder=3)
 
 
-def _name(ax: Axes, x: float, y: float, name: str, detail: str, value: float, colour: str) -> None:
-    """A name hung below its arrow, outwards, cut to the room there is."""
+def _name(
+    ax: Axes, x: float, inner: float, y: float, name: str, detail: str, value: float, colour: str
+) -> None:
+    """A name hung below its arrow, outwards; where that is too narrow, from the edge up to the next line inwards."""
     low, high = ax.get_xlim()
     left = value > 0
-    room = (x - low if left else high - x) / (high - low) * ax.bbox.width  # pixels
+    edge = low if left else high
     letter = 0.62 * style.SIZE * ax.figure.dpi / 72
-    letters = int(room / letter) - len(style.amount(value)) - len(detail) - 2
-    if letters < 4:
+    outwards, whole = (int(abs(to - edge) / (high - low) * ax.bbox.width / letter) for to in (x, inner))
+    behind = f"{detail}  {style.amount(value)}"
+    if whole - len(behind) < min(10, len(name)):  # rather the name than its value
+        behind = f"  {style.amount(value)}"
+    letters = whole - len(behind)
+    if letters < min(4, len(name)):
         return
     ax.plot([x, x], [0, y + 0.12], color=colour, lw=0.8)
-    words = f"{style.shorten(name, letters)}{detail}  {style.amount(value)}"
-    side = "right" if left else "left"
-    text = ax.text(x, y, words, ha=side, va="top", fontsize=style.SIZE - 0.5, color=colour)
+    words = f"{style.shorten(name, letters)}{behind}"
+    hung = len(words) <= outwards
+    side = "right" if left == hung else "left"
+    at = x if hung else edge
+    text = ax.text(at, y, words, ha=side, va="top", fontsize=style.SIZE - 0.5, color=colour)
     text.set_in_layout(False)
     style.literal([text])
 

@@ -163,7 +163,7 @@ def _list(panel: Axes, explanation: Explanation, output: int, chosen: np.ndarray
     for line, feature in enumerate(chosen):
         value, error = float(values[feature]), float(errors[feature])
         told = np.isfinite(error) and error > 1e-3 * np.abs(values).max()  # round-off is not worth a number
-        bound = f" ± {style.amount(error, signed=False)}" if told else ""
+        bound = f" ± {style.amount(error, sign=False)}" if told else ""
         text = panel.annotate(
             f"{line + 1}   {style.amount(value, signed)}{bound}",
             (0, 0), xycoords="axes fraction", xytext=(2, -10 - 72 * LINE * line), textcoords="offset points",
@@ -183,4 +183,4 @@ def _own(explanation: Explanation, words: str) -> str:
 
 def _scale_words(explanation: Explanation, limit: float) -> str:
     signed = "orange raises, blue lowers; " if np.any(explanation.arrays["values"] < 0) else ""
-    return f"{explanation.attribution}: {signed}full colour at {style.amount(limit, signed=False)}"
+    return f"{explanation.attribution}: {signed}full colour at {style.amount(limit, sign=False)}"

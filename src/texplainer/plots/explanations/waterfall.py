@@ -66,8 +66,8 @@ def _frame(ax: Axes, starts: np.ndarray, ends: np.ndarray) -> None:
 def _landmarks(ax: Axes, base: float, end: float) -> None:
     """Mark the base value and the prediction, between which the bars are stacked."""
     top = ax.get_ylim()[1]
-    _mark(ax, base, -1.0, f"E f(X) = {style.amount(base, signed=False)}", (-0.7, 0.0))
-    _mark(ax, end, top - 0.4, f"f(x) = {style.amount(end, signed=False)}", (top - 1.4, top - 0.75))
+    _mark(ax, base, -1.0, f"E f(X) = {style.amount(base, sign=False)}", (-0.7, 0.0))
+    _mark(ax, end, top - 0.4, f"f(x) = {style.amount(end, sign=False)}", (top - 1.4, top - 0.75))
 
 
 def _mark(ax: Axes, x: float, y: float, words: str, line: tuple[float, float]) -> None:
