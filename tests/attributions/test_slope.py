@@ -190,3 +190,15 @@ def test_a_feature_ignored_within_one_sd_gets_0_up_to_its_bar(name):
     largest = 0.1 if name not in ("function", "closed form") else 1e-9  # trees fit a little noise
     assert np.all(np.abs(found.values[:, 0]) <= found.diagnostics.error[:, 0] + largest)
     assert np.all(found.diagnostics.flat[:, 0] | (found.values[:, 0] != 0))  # never a silent zero
+
+
+def test_a_known_plane_is_not_asked_about_its_discrete_columns():
+    X, y = table()
+    model = LinearRegression().fit(X, y)
+    explainer = tx.TExplainer(model, X)
+    assert explainer.background.discrete.columns == [0, 1]
+    found = explainer(X[:20])
+    assert found.diagnostics.evaluations.max() < 6  # two for each discrete column would be more
+    assert not found.diagnostics.flat.any()
+    expected = model.coef_ * explainer.background.sigma
+    np.testing.assert_allclose(found.values, np.tile(expected, (20, 1)), rtol=1e-12)

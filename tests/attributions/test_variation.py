@@ -1,9 +1,11 @@
 """Effects against a slow, obvious twin."""
 
 import numpy as np
+import pytest
+from column_twins import odd_table, references_one_by_one
 
 from texplainer import TExplainer
-from texplainer.attributions.replaced import QUANTILES, references_of
+from texplainer.attributions.replaced import QUANTILES, _references, references_of
 
 X = np.random.default_rng(5).normal(size=(150, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 1.0, 5.0, 0.0]
 ROWS = X[:6]
@@ -61,3 +63,14 @@ def test_evaluations_are_counted_truly_and_batches_respected():
         calls.clear()
         found = explainer(ROWS)
         assert max(calls) <= 100 and sum(calls) == found.diagnostics.evaluations.sum()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_references_of_all_columns_at_once_are_those_of_one_after_the_other(seed, monkeypatch):
+    rows = odd_table(seed)
+    monkeypatch.setattr("texplainer.background.discrete.CELLS", 8 * 25 * len(rows))  # three blocks
+    found = _references(rows)
+    values, present = references_one_by_one(rows, (np.arange(QUANTILES) + 0.5) / QUANTILES)
+    np.testing.assert_array_equal(found.values[:-1], values)
+    np.testing.assert_array_equal(found.weights[:-1], np.broadcast_to(present / QUANTILES, values.shape))
+    np.testing.assert_array_equal(found.weights[-1], 1.0 - present)

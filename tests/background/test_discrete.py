@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from column_twins import find_discrete_one_by_one, odd_table
 
+from texplainer.background import discrete as module
 from texplainer.background.discrete import DiscreteColumns, common_step, find_discrete
 from texplainer.background.summary import robust_sd
 
@@ -111,3 +113,17 @@ def test_a_code_is_not_the_neighbour_of_a_count():
     np.testing.assert_array_equal(found.values[0], [0, 1])
     low, high = found.neighbours(rows[:2], 0)
     np.testing.assert_array_equal([low, high], [[-999, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_all_columns_at_once_are_decided_as_one_after_the_other(seed, monkeypatch):
+    rows = odd_table(seed)
+    if seed % 3 == 0:  # several blocks
+        monkeypatch.setattr(module, "CELLS", 8 * 7 * len(rows))
+    sd = robust_sd(rows)
+    for bandwidth in (0.05, 0.25, 1.0):
+        found = find_discrete(rows, sd, bandwidth, range(rows.shape[1]))
+        values, integers = find_discrete_one_by_one(rows, sd, bandwidth)
+        assert found.columns == list(values) and found.integers == integers
+        for j in values:
+            np.testing.assert_array_equal(found.values[j], values[j])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from column_twins import odd_table, without_codes
 
 import texplainer as tx
-from texplainer.background.discrete import DIGITS, without_codes
+from texplainer.background.discrete import DIGITS
 from texplainer.background.summary import NORMAL, ROUNDING, TAIL, robust_sd
 from texplainer.errors import BackgroundWarning
 
@@ -82,4 +83,11 @@ def test_all_columns_at_once_give_what_one_after_the_other_gives():
     rows[0, 8] = np.inf
     rows[:, 9] = 1e9 + rng.integers(0, 2, 137) * 1e-3
     rows[:, 10] = np.where(np.arange(137) < 2, 7.0, 0.0)
+    assert robust_sd(rows).tolist() == [_sd_of_one_column(column) for column in rows.T]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_odd_columns_at_once_give_what_one_after_the_other_gives(seed, monkeypatch):
+    rows = odd_table(seed)
+    monkeypatch.setattr("texplainer.background.discrete.CELLS", 8 * 25 * len(rows))  # three blocks
     assert robust_sd(rows).tolist() == [_sd_of_one_column(column) for column in rows.T]

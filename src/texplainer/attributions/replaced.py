@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
+from texplainer.background.discrete import block_of, of_equal_count
 from texplainer.background.summary import Background
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
@@ -75,11 +76,11 @@ def _references(rows: Array) -> References:
     levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
     values = np.full((QUANTILES + 1, rows.shape[1]), np.nan)
     weights = np.zeros_like(values)
-    for j, column in enumerate(rows.T):
-        known = column[np.isfinite(column)]
-        present = len(known) / len(column)
-        if len(known):
-            values[:-1, j] = np.quantile(known, levels)
-            weights[:-1, j] = present / QUANTILES
-        weights[-1, j] = 1.0 - present
+    size = block_of(len(rows))
+    for start in range(0, rows.shape[1], size):
+        table = rows.T[start : start + size]  # (columns, rows)
+        for which, known in of_equal_count(table, np.isfinite(table)):
+            values[:-1, start + which] = np.quantile(known, levels, axis=1)
+    present = np.isfinite(rows).sum(axis=0) / len(rows)
+    weights[:-1], weights[-1] = present / QUANTILES, 1.0 - present
     return References(values, weights)

@@ -44,7 +44,8 @@ def _slopes(context: ExplainContext, unit: Array) -> AttributionResult:
     cost = np.array(found.evaluations, dtype=np.int64)
     change, spent = _change(context, found)  # (rows, outputs)
     cost += spent
-    columns = context.background.discrete.columns if context.engine.width else []
+    averaged = context.engine.width and not context.engine.linear  # a plane's differences are its gradient
+    columns = context.background.discrete.columns if averaged else []
     if columns:
         slopes = slopes.copy()
         slopes[:, columns], error[:, columns], each = discrete_slopes(
@@ -93,9 +94,8 @@ def _flat(context: ExplainContext, slopes: Array) -> tuple[np.ndarray, np.ndarra
     zero = size <= ZERO * size.max(axis=1, keepdims=True, initial=0.0)
     asked = zero.any(axis=2) & np.isfinite(context.rows) & (context.background.unit > 0)
     asked &= context.predictor.schema.numeric
-    if (
-        not context.engine.width or not asked.any()
-    ):  # the derivative at a point says nothing of its surroundings
+    # the derivative at a point says nothing of its surroundings, that of a plane all
+    if not context.engine.width or context.engine.linear or not asked.any():
         return flat, cost
     values = references_of(context.background).values[:-1]
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)

@@ -19,11 +19,12 @@ half a year, so that tree thresholds belong in the middle between two integers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from texplainer.limits import CELLS
 from texplainer.types import Array
 
 TOLERANCE = 1e-5  # of a column's range: scaled integers have lost some digits
@@ -87,17 +88,38 @@ class DiscreteColumns:
 def find_discrete(rows: Array, sd: Array, bandwidth: float, columns: Collection[int]) -> DiscreteColumns:
     """Find the discrete ones among some numeric columns; `bandwidth` is in units of `sd` (features,)."""
     values: dict[int, Array] = {}
-    integers = []
-    for j in columns:
-        known = without_codes(rows[np.isfinite(rows[:, j]), j])
-        observed, counts = _distinct(known)
-        if len(observed) < 2:
-            continue
-        if _is_discrete(observed, counts, bandwidth * sd[j]):
-            values[int(j)] = observed
-        elif np.all(known == np.round(known)):
-            integers.append(int(j))
+    integers: list[int] = []
+    chosen, size = np.asarray(list(columns), dtype=int), block_of(len(rows))
+    for start in range(0, len(chosen), size):
+        part = chosen[start : start + size]
+        _find(rows.T[part], bandwidth * sd[part], part.tolist(), values, integers)
     return DiscreteColumns(values, tuple(integers))
+
+
+def _find(
+    table: Array, bandwidth: Array, columns: list[int], values: dict[int, Array], integers: list[int]
+) -> None:
+    """Put the discrete ones of some columns, (columns, rows), into `values`, other whole numbers into `integers`."""
+    low, high = ranges_without_codes(table)
+    known = (table >= low[:, None]) & (table <= high[:, None])
+    table = np.sort(np.where(known, table, np.nan), axis=1)  # what does not count stands last
+    known = np.sort(~known, axis=1) == 0
+    tolerance = TOLERANCE * (high - low)
+    # values closer than the tolerance are one; the distinct values of all columns stand in one array
+    apart = np.diff(table, axis=1, prepend=-np.inf) > tolerance[:, None]
+    cells, starts = table[known], np.flatnonzero(apart[known])
+    observed, counts = cells[starts], np.diff(np.append(starts, len(cells)))
+    found = (apart & known).sum(axis=1)
+    ends = np.cumsum(found)
+    whole = np.all((table == np.round(table)) | ~known, axis=1)
+    for i, j in enumerate(columns):
+        if found[i] < 2:
+            continue
+        mine = slice(ends[i] - found[i], ends[i])
+        if _is_discrete(observed[mine], counts[mine], bandwidth[i]):
+            values[j] = observed[mine].copy()
+        elif whole[i]:
+            integers.append(j)
 
 
 def _is_discrete(observed: Array, counts: np.ndarray, bandwidth: float) -> bool:
@@ -113,8 +135,9 @@ def _is_discrete(observed: Array, counts: np.ndarray, bandwidth: float) -> bool:
 
 def _repeat(counts: np.ndarray) -> bool:
     """Whether nearly all values beside the most frequent one occur again."""
-    others = np.delete(counts, np.argmax(counts))
-    return bool(np.sum(others[others > 1]) >= REPEATED * others.sum())
+    most = counts.max()
+    again = counts[counts > 1].sum() - (most if most > 1 else 0)
+    return bool(again >= REPEATED * (counts.sum() - most))
 
 
 def common_step(observed: Array) -> float:
@@ -122,37 +145,49 @@ def common_step(observed: Array) -> float:
 
     Euclid's algorithm, with a tolerance: scaled integers have lost some digits.
     """
-    tolerance = TOLERANCE * (observed[-1] - observed[0])
+    tolerance = TOLERANCE * float(observed[-1] - observed[0])
     step = 0.0
-    for gap in np.diff(observed):
+    for gap in np.diff(observed).tolist():
         while gap > tolerance:
             rest = step % gap
             step, gap = gap, 0.0 if gap - rest <= tolerance else rest
         if step <= FINEST * tolerance:
             return 0.0
-    return float(step)
+    return step
 
 
-def _distinct(known: Array) -> tuple[Array, np.ndarray]:
-    """Distinct values, rounding aside, and how often each occurs."""
-    observed, counts = np.unique(known, return_counts=True)
-    if len(observed) < 2:
-        return observed, counts
-    apart = np.diff(observed) > TOLERANCE * (observed[-1] - observed[0])
-    first = np.concatenate([[0], np.flatnonzero(apart) + 1])
-    return observed[first], np.add.reduceat(counts, first)
+def ranges_without_codes(columns: Array) -> tuple[Array, Array]:
+    """The range of each column, (columns, rows), without extreme values far from all others, such as -999 among counts.
+
+    NaN for a column without any value. Of two distinct values neither is a code.
+    """
+    known = np.isfinite(columns)
+    low = np.where(known, columns, np.inf).min(axis=1)
+    high = np.where(known, columns, -np.inf).max(axis=1)
+    low[low == np.inf] = high[high == -np.inf] = np.nan
+    todo = np.flatnonzero(low < high)
+    while len(todo):
+        cells, bottom, top = columns[todo], low[todo], high[todo]
+        second = np.where(known[todo] & (cells > bottom[:, None]), cells, np.inf).min(axis=1)
+        last = np.where(known[todo] & (cells < top[:, None]), cells, -np.inf).max(axis=1)
+        at_bottom = second - bottom > top - last  # the side that may be a code
+        gap = np.where(at_bottom, second - bottom, top - last)
+        width = np.where(at_bottom, top - second, last - bottom)
+        code = (second < top) & (gap > APART * width) & (width > 10.0**-DIGITS * gap)
+        low[todo] = np.where(code & at_bottom, second, bottom)
+        high[todo] = np.where(code & ~at_bottom, last, top)
+        todo = todo[code]
+    return low, high
 
 
-def without_codes(known: Array) -> Array:
-    """The values of a column without extreme ones far from all others, such as -999 among counts."""
-    while len(known):
-        observed = np.unique(known)
-        if len(observed) < 3:
-            return known
-        low = observed[1] - observed[0] > observed[-1] - observed[-2]  # the side that may be a code
-        rest = observed[1:] if low else observed[:-1]
-        gap, width = (rest[0] - observed[0] if low else observed[-1] - rest[-1]), rest[-1] - rest[0]
-        if gap <= APART * width or width <= 10.0**-DIGITS * gap:  # of two values neither is a code
-            return known
-        known = known[known > observed[0]] if low else known[known < observed[-1]]
-    return known
+def block_of(rows: int) -> int:
+    """How many columns of so many rows are worked on at a time, in cache."""
+    return max(1, CELLS // (8 * max(1, rows)))
+
+
+def of_equal_count(table: Array, known: np.ndarray) -> Iterator[tuple[np.ndarray, Array]]:
+    """The known cells of columns, (columns, rows), in groups of as many: which columns, and (these, cells)."""
+    counts = known.sum(axis=1)
+    for count in np.unique(counts[counts > 0]):
+        which = np.flatnonzero(counts == count)
+        yield which, table[which][known[which]].reshape(len(which), count)

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.background.discrete import APART, DIGITS, DiscreteColumns, find_discrete, without_codes
+from texplainer.background.discrete import (
+    DIGITS,
+    DiscreteColumns,
+    block_of,
+    find_discrete,
+    of_equal_count,
+    ranges_without_codes,
+)
 from texplainer.errors import BackgroundWarning, InputError, ModelError
 from texplainer.models.predictor import Predictor
 from texplainer.support.messages import some
@@ -30,21 +37,18 @@ def robust_sd(background: Array) -> Array:
     tail. Codes such as -999, far from all other values, do not count: otherwise the SD would depend on
     whether a sample holds 2% or 3% of them.
     """
-    columns = np.ascontiguousarray(background.T, dtype=float)  # (features, rows)
-    plain = _without_gaps_and_codes(columns)
-    out = np.ones(len(columns))
-    out[plain] = _sd_of(columns[plain])
-    for j in np.flatnonzero(~plain):
-        known = without_codes(columns[j][np.isfinite(columns[j])])
-        if len(known):
-            out[j] = _sd_of(known[None])[0]
+    out = np.ones(background.shape[1])
+    size = block_of(len(background))
+    for start in range(0, len(out), size):
+        columns = np.ascontiguousarray(background.T[start : start + size], dtype=float)  # (features, rows)
+        low, high = ranges_without_codes(columns)
+        for which, known in of_equal_count(columns, (columns >= low[:, None]) & (columns <= high[:, None])):
+            out[start + which] = _sd_of(known)
     return out
 
 
 def _sd_of(known: Array) -> Array:
-    """The same for columns without missing values and codes, (columns, rows); wide tables have many."""
-    if not known.size:
-        return np.ones(len(known))
+    """The same for columns without missing values and codes, (columns, rows)."""
     low, high = known.min(axis=1, keepdims=True), known.max(axis=1, keepdims=True)
     where = np.round((known - low) / np.maximum(high - low, np.finfo(float).tiny), DIGITS)
     two_values = np.all((where == 0) | (where == 1), axis=1)  # up to round-off
@@ -53,20 +57,6 @@ def _sd_of(known: Array) -> Array:
     drawn_in = np.clip(known, *tails).std(axis=1) / NORMAL
     floor = ROUNDING * np.abs(known).max(axis=1)
     return np.select([~two_values & (drawn_in > floor), usual > floor], [drawn_in, usual], 1.0)
-
-
-def _without_gaps_and_codes(columns: Array) -> np.ndarray:
-    """Mask of the columns, (columns, rows), that `without_codes` would leave as they are."""
-    low, high = columns.min(axis=1, keepdims=True), columns.max(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        second = np.where(columns > low, columns, np.inf).min(axis=1)
-        last = np.where(columns < high, columns, -np.inf).max(axis=1)
-        low, high = low[:, 0], high[:, 0]
-        at_bottom = second - low > high - last
-        gap = np.where(at_bottom, second - low, high - last)
-        width = np.where(at_bottom, high - second, last - low)
-        few = (second == high) | (low == high)  # two distinct values or one
-        return np.isfinite(columns).all(axis=1) & (few | (gap <= APART * width))
 
 
 def varying_columns(background: Array) -> np.ndarray:
