@@ -69,7 +69,7 @@ def test_examples_in_docstrings_run():
     assert runner.failures == 0
 
 
-def test_the_row_that_readme_shows_is_the_one_its_code_prints(capsys):
+def test_the_row_that_readme_shows_is_the_one_its_code_prints(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     code, shown = re.findall(r"^```(?:python)?\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)[:2]
     exec(compile(code, "README.md", "exec"), {})

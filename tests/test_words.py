@@ -96,6 +96,14 @@ def test_messages_and_docstrings_use_plain_words(module: Path) -> None:
     assert [found for found in wrong if found[1]] == []
 
 
+ASSETS = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in {".js", ".html"})
+
+
+@pytest.mark.parametrize("asset", ASSETS, ids=lambda p: p.name)
+def test_pages_of_the_report_and_the_explorer_use_plain_words(asset: Path) -> None:
+    assert _found(asset.read_text(), FORBIDDEN) == []
+
+
 @pytest.mark.parametrize("page", SHORT)
 def test_sentences_are_short(page: str) -> None:
     long = [s for s in _sentences((ROOT / page).read_text()) if len(s.split()) > LONGEST]
