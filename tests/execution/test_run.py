@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -311,7 +312,8 @@ class SecondAttributionFailsOnce:
 
 def test_a_row_that_lacks_its_second_attribution_is_tried_again():
     explainer = SecondAttributionFailsOnce()
-    job = worker.ShardJob(explainer, None, "", None, BLOCK, 1, {})  # type: ignore[arg-type]
+    layout = SimpleNamespace(labels=False)
+    job = worker.ShardJob(explainer, None, "", layout, BLOCK, 1, {})  # type: ignore[arg-type]
     found = worker.explain_block(job, pa.Table.from_pandas(table(5)))
     assert np.isfinite(found["shapley/values"]).all() and explainer.calls == 3  # all, the lost row, all
 

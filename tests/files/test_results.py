@@ -282,8 +282,38 @@ def test_a_file_is_hashed_by_block_before_its_rows_are_collected(
     header, table = pq.read_metadata(path).metadata, pq.read_table(path)
     many = pa.concat_tables([table.slice(0, 1)] * 20_000).replace_schema_metadata(header)
     pq.write_table(many, path)
+    monkeypatch.setattr(results, "KEPT_BYTES", 0)
     monkeypatch.setattr(results, "read_result", lambda _: pytest.fail("all rows were collected"))
     with pytest.raises(InputError, match="was changed after it was saved"):
+        results.load_explanation(path)
+
+
+@pytest.mark.parametrize(("kept", "reads"), [(0, 2), (results.KEPT_BYTES, 1)])
+def test_a_result_of_usual_size_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, reads: int
+) -> None:
+    saved, opened = explanation(), []
+    results.save_explanation(saved, tmp_path / "result.npz")
+    open_result = results.open_result
+    monkeypatch.setattr(results, "KEPT_BYTES", kept)
+    monkeypatch.setattr(results, "open_result", lambda path: opened.append(path) or open_result(path))
+    assert_same(results.load_explanation(tmp_path / "result.npz"), saved)
+    assert len(opened) == reads
+
+
+def test_a_result_with_more_cells_than_its_size_can_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "result.parquet"
+    results.save_explanation(explanation(rows=50), path)
+    header, table = pq.read_metadata(path).metadata, pq.read_table(path)
+    with pq.ParquetWriter(path, table.schema.with_metadata(header)) as writer:  # runs of one value
+        many = table.take([0] * 200_000).replace_schema_metadata(header)
+        for _ in range(20):
+            writer.write_table(many, row_group_size=len(many))
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("it was decompressed"))
+    with pytest.raises(InputError, match=r"holds 4,000,000 rows.*It is damaged"):
         results.load_explanation(path)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from texplainer.cli import main
 from texplainer.errors import InputError
-from texplainer.files import results, survey, tables
+from texplainer.files import results, sources, survey, tables
 
 
 def to_json_lines(frame: pd.DataFrame, path: Path) -> None:
@@ -159,3 +159,26 @@ print(sum(len(b) for b in tables.read_blocks(Path(sys.argv[1]))), pa.default_mem
     rows, peak = map(int, subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
     assert rows == 200_000
     assert peak < columns.nbytes / 2
+
+
+@pytest.mark.parametrize("read", ["blocks", "source", "shard", "result"])
+def test_a_parquet_bomb_is_refused_before_it_is_decompressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    zeros = pa.table({"values": np.zeros(2**22)})
+    with pq.ParquetWriter(path, zeros.schema, compression="zstd", use_dictionary=False) as writer:
+        for _ in range(40):
+            writer.write_table(zeros, row_group_size=2**22)
+    assert path.stat().st_size < 10**6  # and 1.3 GB unpacked
+    for reader in ("iter_batches", "read", "read_row_group"):
+        monkeypatch.setattr(pq.ParquetFile, reader, lambda *_, **__: pytest.fail("it was decompressed"))
+    monkeypatch.setattr(pq, "read_table", lambda *_, **__: pytest.fail("it was decompressed"))
+    ways = {
+        "blocks": lambda: list(tables.read_blocks(path)),
+        "source": lambda: sources.open_parquet([path], None),
+        "shard": lambda: sources.read_shard(path),
+        "result": lambda: results.load_explanation(path),
+    }
+    with pytest.raises(InputError, match=r"would decompress to 1,3\d\d,\d+,\d+ bytes"):
+        ways[read]()

@@ -20,6 +20,7 @@ from texplainer.errors import InputError, ModelError
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
+pc = pytest.importorskip("pyarrow.compute")
 
 ROWS = 40
 NUMBERS = np.random.default_rng(3).normal(size=ROWS)
@@ -74,6 +75,8 @@ PANDAS: dict[str, Callable[[], Any]] = {
         for name in ("Int64", "UInt8", "Float64")
     },
     "zip codes": lambda: pd.Series(INTEGERS),
+    "big-endian int32": lambda: pd.Series(INTEGERS.astype(">i4")),
+    "big-endian float64": lambda: pd.Series(NUMBERS.astype(">f8")),
     "bool": lambda: pd.Series(INTEGERS % 2 == 0),
     "boolean": lambda: pd.Series(holed((INTEGERS % 2 == 0).tolist()), dtype="boolean"),
     "whole boolean": lambda: pd.Series((INTEGERS % 2 == 0).tolist(), dtype="boolean"),
@@ -147,11 +150,15 @@ ARROW = {
     "time": ([d.time() for d in DAYS], lambda: pa.time64("us")),
     "binary": ([w.encode() for w in WORDS], lambda: pa.binary()),
     "null": ([None] * ROWS, lambda: pa.null()),
+    "string view": (WORDS, lambda: pa.string_view()),
+    "binary view": ([w.encode() for w in WORDS], lambda: pa.binary_view()),
 }
 POLARS = {
     "Int8": (INTEGERS % 100, lambda: pl.Int8),
     "Int64": (INTEGERS, lambda: pl.Int64),
     "UInt32": (INTEGERS, lambda: pl.UInt32),
+    "Int128": (INTEGERS, lambda: pl.Int128),
+    "huge Int128": (2**70 + INTEGERS.astype(object), lambda: pl.Int128),
     "huge Int64": (2**53 + 1 + 2 * np.arange(ROWS), lambda: pl.Int64),
     "Float32": (INTEGERS / 8, lambda: pl.Float32),
     "Float64": (NUMBERS, lambda: pl.Float64),
@@ -202,6 +209,12 @@ def tables() -> dict[str, Callable[[], Any]]:
         {"n": NUMBERS, "c": [None if i % 5 == 0 else np.nan if i % 5 == 1 else float(i) for i in range(ROWS)]}
     )
     found["arrow NaN"] = lambda: pa.table({"n": NUMBERS, "c": np.where(HOLES, np.nan, NUMBERS)})
+    for name, values in (("words", WORDS), ("numbers", NUMBERS)):
+        runs = pc.run_end_encode(pa.array(values))
+        found[f"arrow runs of {name}"] = lambda c=runs: pa.table({"n": NUMBERS, "c": c})
+        found[f"pandas arrow runs of {name}"] = lambda c=runs: pd.DataFrame(
+            {"n": NUMBERS, "c": pd.Series(pd.arrays.ArrowExtensionArray(c))}
+        )
     found["arrow null"] = lambda: pa.table({"n": NUMBERS, "c": pa.nulls(ROWS)})
     return found
 
@@ -230,10 +243,10 @@ def by_missing(table: Any) -> np.ndarray:
 
 
 def by_dtype(table: Any) -> np.ndarray:
-    """The dtype of the column, without its width and kind of number."""
+    """The dtype of the column, without its width, byte order and kind of number."""
     dtype = table.schema.field("c").type if hasattr(table, "schema") and hasattr(table.schema, "field") else table["c"].dtype  # fmt: skip
     text = str(dtype).lower()
-    numbers = ("int", "float", "double", "decimal", "halffloat")
+    numbers = ("int", "float", "double", "decimal", "halffloat", ">i4", ">f8")
     kind = "number" if any(word in text for word in numbers) and "category" not in text else text
     return _n(table) + zlib.crc32(kind.encode()) % 100 / 10
 

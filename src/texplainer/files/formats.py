@@ -133,7 +133,8 @@ def array_columns(
         escaped = [end.replace("\\", "\\\\").replace("/", "\\/") for end in ends]
         columns = [f"{column}/{end}" if end else column for column in columns for end in escaped]
     flat = array.reshape(len(array), -1)
-    kinds = [_kind(flat[:, j]) for j in range(flat.shape[1])]
+    same = array.dtype.kind != "O"  # one kind for all columns
+    kinds = [_kind(flat)] * flat.shape[1] if same else [_kind(flat[:, j]) for j in range(flat.shape[1])]
     return {
         "name": name,
         "dtype": array.dtype.str,
@@ -144,7 +145,7 @@ def array_columns(
 
 
 def _kind(column: np.ndarray) -> str:
-    """The Arrow type of a column: mixed arrays hold numbers, truths or texts, one kind a column."""
+    """The Arrow type of a column, or of an array of one dtype; a mixed array has one kind a column."""
     import pyarrow as pa
 
     if column.dtype.kind == "U":
@@ -166,18 +167,20 @@ def arrow_schema(layout: ArrayColumns) -> Any:
     return pa.schema([(column, pa.type_for_alias(kind)) for column, kind in pairs])
 
 
-def to_table(arrays: Mapping[str, np.ndarray], layout: ArrayColumns) -> Any:
-    """Arrays -> an Arrow table."""
+def to_table(arrays: Mapping[str, np.ndarray], layout: ArrayColumns, schema: Any = None) -> Any:
+    """Arrays -> an Arrow table; `schema` is that of the layout, if it is known."""
     import pyarrow as pa
 
+    schema = schema or arrow_schema(layout)
+    types = iter(schema.types)
     columns = []
     for slot in layout:
         flat = arrays[slot["name"]].reshape(len(arrays[slot["name"]]), -1)
         text = flat.dtype.kind in "UO"
-        for j, kind in enumerate(slot["kinds"]):
-            cells = flat[:, j].tolist() if text else np.ascontiguousarray(flat[:, j])
-            columns.append(pa.array(cells, pa.type_for_alias(kind)))
-    return pa.table(columns, schema=arrow_schema(layout))
+        flat = flat if text else np.asfortranarray(flat)
+        for j in range(flat.shape[1]):
+            columns.append(pa.array(flat[:, j].tolist() if text else flat[:, j], next(types)))
+    return pa.table(columns, schema=schema)
 
 
 def from_table(table: Any, layout: ArrayColumns) -> dict[str, np.ndarray]:
@@ -214,8 +217,9 @@ class TableSink:
         """Add rows."""
         if not self.layout:
             self.layout = [array_columns(name, array, features, outputs) for name, array in arrays.items()]
-            self.start(arrow_schema(self.layout))
-        self.held.append(to_table(arrays, self.layout))
+            self.schema = arrow_schema(self.layout)
+            self.start(self.schema)
+        self.held.append(to_table(arrays, self.layout, self.schema))
         if sum(table.nbytes for table in self.held) >= FLUSH_BYTES:
             self.flush()
 
@@ -258,7 +262,15 @@ class ParquetSink(TableSink):
         """Open the file."""
         import pyarrow.parquet as pq
 
-        self.writer = pq.ParquetWriter(self.path, schema, compression="zstd", write_page_checksum=True)
+        texts = [field.name for field in schema if str(field.type) == "string"]
+        self.writer = pq.ParquetWriter(
+            self.path,
+            schema,
+            compression="zstd",
+            use_dictionary=texts,  # numbers hardly repeat
+            write_statistics=False,
+            write_page_checksum=True,
+        )
 
     def portion(self, table: Any) -> None:
         """Write some rows."""
@@ -277,7 +289,6 @@ class ArrowSink(TableSink):
         """Open the file."""
         import pyarrow as pa
 
-        self.schema = schema
         self.writer = pa.ipc.new_file(str(self.path), schema)
 
     def portion(self, table: Any) -> None:
@@ -337,6 +348,7 @@ def parquet_blocks(path: Path) -> ResultBlocks:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, page_checksum_verification=True, **STREAMED) as file:
+        safety.check_parquet_result(path, file.metadata)
         header = _header_of(file.metadata.metadata)
         yield header
         for batch in file.iter_batches(BLOCK_ROWS, use_threads=False):

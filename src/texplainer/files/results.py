@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,7 @@ from texplainer.files.paths import as_path, create, existing, first_line, locked
 from texplainer.support import hashing
 
 FORMAT, VERSION = "texplainer-explanation", 3
+KEPT_BYTES = 2**28  # a result up to this size is read once, a larger one twice
 BESIDE = (".csv", ".jsonl")  # formats whose header is a file of its own
 
 
@@ -46,7 +47,10 @@ def load_explanation(path: Any) -> Explanation:
     """Read a file of `save_explanation`; damaged or modified files and other versions are rejected."""
     header, blocks = open_result(path)
     digests: dict[str, hashing.RowDigest] = {}
-    for block in blocks:  # first pass: a small file may unpack to more than the memory
+    pieces, held_bytes = [], 0
+    for block in blocks:  # a small file may unpack to more than the memory: only its first part is kept
+        held_bytes += sum(rows.nbytes for rows in block.values())
+        pieces = [*pieces, block] if held_bytes <= KEPT_BYTES else []
         for name, rows in block.items():
             digests.setdefault(name, hashing.RowDigest()).update(rows)
     changed = altered(header, {name: digest.hexdigest() for name, digest in digests.items()})
@@ -55,14 +59,17 @@ def load_explanation(path: Any) -> Explanation:
             f"{path} was changed after it was saved: {', '.join(changed)} differ from the recorded hashes. "
             "Recompute it, or compare row by row with: texplainer verify."
         )
-    return restore(*read_result(path))
+    return restore(header, _joined(pieces)) if pieces else restore(*read_result(path))
 
 
 def read_result(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read header and arrays of a file, of a format and version that is known, unchecked otherwise."""
     header, blocks = open_result(path)
-    pieces = list(blocks)
-    return header, {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    return header, _joined(list(blocks))
+
+
+def _joined(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
 def open_result(path: Any) -> tuple[dict[str, Any], Iterator[dict[str, np.ndarray]]]:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from texplainer.errors import InputError
+from texplainer.files.loaders import safety
 from texplainer.files.survey import DiskTable, survey
 from texplainer.files.tables import STREAMED, TABLES, Dialect, read_blocks, suffix_of
 from texplainer.support.messages import suggest
@@ -235,6 +236,7 @@ def open_parquet(files: Sequence[Path], wanted: Sequence[str] | None, *, copied:
             meta = pq.read_metadata(file)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{file} is not a readable Parquet file ({error}).") from error
+        safety.check_parquet(file, meta)
         names = names or meta.schema.to_arrow_schema().names
         if meta.schema.to_arrow_schema().names != names:
             raise InputError(
@@ -317,6 +319,7 @@ def encode_parquet(table: pa.Table, metadata: Mapping[str, str], words: Sequence
 def read_shard(path: Path) -> pa.Table:
     """A whole Parquet file that is not trusted."""
     try:
+        safety.check_parquet(path, pq.read_metadata(path))
         table = pq.read_table(path, memory_map=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:

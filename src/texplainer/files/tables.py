@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from texplainer.errors import InputError
+from texplainer.files.loaders import safety
 from texplainer.files.paths import first_line
 
 BLOCK_BYTES = 4 * 2**20
@@ -118,6 +119,7 @@ def _parquet(path: Path, _: Kinds | None, __: Dialect) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, page_checksum_verification=True, **STREAMED) as opened:
+        safety.check_parquet(path, opened.metadata)
         yield from opened.iter_batches(batch_size=BLOCK_ROWS, use_threads=False)
 
 

@@ -133,16 +133,30 @@ def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
         part = table[which]
     elif kind == "pandas" and hasattr(table, "columns"):
         order = _order(schema, native.plain_names(table.columns))
-        part = table.iloc[which, order]
+        part = _rows_of_pandas(table, which, order)
     elif kind == "polars" and hasattr(table, "columns"):
         part = table[which.tolist()]
         part = part.select([part.columns[i] for i in _order(schema, part.columns)])
     elif kind == "pyarrow" and hasattr(table, "column_names"):
-        part = table.take(which)
+        import pyarrow as pa
+
+        part = pa.concat_tables([table.slice(i, 1) for i in which.tolist()])  # `take` lacks some types
         part = part.select(_order(schema, part.column_names))
     else:
         return None
     return _converted(part, schema)
+
+
+def _rows_of_pandas(table: Any, which: np.ndarray, order: list[int]) -> Any:
+    """Some rows of a pandas frame, also where pandas cannot select them: big-endian numbers, some Arrow types."""
+    try:
+        return table.iloc[which, order]
+    except (ValueError, NotImplementedError):
+        import pandas as pd
+
+        rows = [table.iloc[i : i + 1] for i in which.tolist()]
+        columns = [pd.concat([row.iloc[:, j] for row in rows]) for j in order]
+        return pd.concat(columns, axis=1)
 
 
 def _order(schema: Schema, names: Sequence[str]) -> list[int]:

@@ -213,6 +213,8 @@ def _native_column(series: nw.Series, name: str) -> Any:
         return _times(series, name)
     if dtype == nw.Boolean:
         return object_array(series.to_list()) if series.null_count() else series.to_numpy().astype(bool)
+    if dtype in (nw.Int128, nw.UInt128):  # numpy has none
+        return object_array(series.to_list())
     if dtype.is_numeric() and not isinstance(dtype, nw.Decimal):
         if not series.null_count():
             return np.asarray(series.to_numpy())

@@ -13,6 +13,8 @@ script a second time.
 one name twice (so that two readers see two contents), share its bytes between entries or unpack to a thousand
 times its size. Its directory tells all this.
 
+`check_parquet`: the footer of a Parquet file tells what its row groups decompress to.
+
 `check_xgboost`, `check_lightgbm`: every index of every node lies inside what it refers to. The libraries do not
 check their files: XGBoost reads memory outside its arrays, LightGBM follows a cycle without end. Where no node
 has two parents and the root has none, every walk from the root ends.
@@ -171,6 +173,8 @@ def _own_data() -> int:
 #: an archive may unpack to this many times its size, and always to FREE_UNPACKED
 MOST_EXPANSION = 100
 FREE_UNPACKED = 64 * 2**20
+MOST_CELLS = 1000  # bytes of a result's cells to a byte of its file
+FREE_PARQUET = 2**30  # columns of one value are small on the disk
 MOST_ENTRIES = 100_000
 
 
@@ -202,6 +206,28 @@ def check_archive(path: Path) -> None:
         )
     if sum(entry.compress_size for entry in entries) > size:
         raise InputError(f"{path} has entries that share their bytes. It looks like a zip bomb.")
+
+
+def check_parquet(path: Path, footer: Any) -> None:
+    """Reject a Parquet file that would decompress to far more than its size; `footer` is pyarrow's."""
+    size = path.stat().st_size
+    unpacked = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+    if unpacked > max(FREE_PARQUET, MOST_EXPANSION * size):
+        raise InputError(
+            f"{path} of {size:,} bytes would decompress to {unpacked:,} bytes; expected at most "
+            f"{MOST_EXPANSION} times its size. If you trust it, write it again with dictionaries."
+        )
+
+
+def check_parquet_result(path: Path, footer: Any) -> None:
+    """Reject also a result with far more cells than its size can hold: a result is loaded as a whole."""
+    check_parquet(path, footer)
+    cells, size = footer.num_rows * footer.num_columns, path.stat().st_size
+    if 8 * cells > max(FREE_PARQUET, MOST_CELLS * size):
+        raise InputError(
+            f"{path} of {size:,} bytes holds {footer.num_rows:,} rows of {footer.num_columns:,} columns; such a "
+            "result has more bytes. It is damaged."
+        )
 
 
 def _check_entry(path: Path, entry: zipfile.ZipInfo) -> None:
