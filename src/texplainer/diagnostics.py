@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.attribution import Attribution, AttributionResult, ExplainContext
 from texplainer.background.summary import Background
 from texplainer.gradients.engine import JUMP, KINK, STEP
 from texplainer.models.predictor import Predictor
@@ -41,17 +41,24 @@ MATTERS = 0.05  # share of the values below which a feature's kink is harmless
 def assess(
     context: ExplainContext,
     found: AttributionResult,
-    scale: Array,
+    spec: Attribution,
+    base: Array,
     names: Sequence[str],
-    missing: Array | None = None,
 ) -> dict[str, np.ndarray]:
-    """Give the relative change, the stability and its reason, and what slopes tell besides, by name.
+    """Give the completeness, the relative change, the stability and its reason, and what slopes tell besides, by name.
 
-    `scale` (features,) makes values of different features comparable in size; `missing` (rows, outputs) is
-    what values that should sum to the prediction lack.
+    The completeness (rows, outputs) is what the base value (outputs,) and the values lack to the prediction.
     """
-    stability, reason = stability_labels(context, found, scale, names, missing)
-    out = {"relative_change": found.relative_change, "stability": stability, "reason": reason}
+    missing = context.predictions - base - found.values.sum(axis=1)
+    stability, reason = stability_labels(
+        context, found, spec.comparable(context), names, missing if spec.adds_up else None
+    )
+    out = {
+        "completeness": missing,
+        "relative_change": found.relative_change,
+        "stability": stability,
+        "reason": reason,
+    }
     if found.gradient is None:
         return out
     background, predictor = context.background, context.predictor

@@ -475,20 +475,16 @@ class TExplainer:
         )
         found = spec.compute(context)
         swaps = categories.swaps(rows, f0)
-        numeric = self.predictor.schema.numeric
-        scale = np.where(numeric & (spec.unit == "slope"), self.background.sigma, 1.0)
-        if swaps and spec.category is not None:
-            found = with_categories(found, context, categories, swaps, spec.category, scale)
+        if swaps:
+            found = with_categories(found, context, categories, swaps, spec)
         slopes = found.gradient is not None
-        missing = f0 - self._base_of(name) - found.values.sum(axis=1)
         arrays = {
             "values": found.values,
             "gradient": found.gradient if slopes else np.full(found.values.shape, np.nan),
             "predictions": f0,
             "error": found.error,
-            "completeness": missing,
             "evaluations": found.evaluations + categories.evaluations + 1 + slopes * f0.shape[1],
-            **diagnostics.assess(context, found, scale, self.schema.names, missing if spec.adds_up else None),
+            **diagnostics.assess(context, found, spec, self._base_of(name), self.schema.names),
             **found.arrays,
             **{key: swap.delta for key, swap in zip(categories.keys, swaps, strict=True)},
         }

@@ -110,6 +110,11 @@ class Attribution:
     base: Callable[[Engine], Array] | None = None
     trees_only: bool = False
 
+    def comparable(self, context: ExplainContext) -> Array:
+        """Factors that make the values of different features comparable in size, (features,)."""
+        per_unit = context.predictor.schema.numeric & (self.unit == "slope")
+        return np.where(per_unit, context.background.sigma, 1.0)
+
     def why(self, engine: Engine) -> str:
         """How the values are computed, and why with this engine."""
         words = engine.why.split("; ")  # "asked for", how slopes are found, why no other engine fits

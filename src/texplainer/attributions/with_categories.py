@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.attribution import Attribution, AttributionResult, ExplainContext
 from texplainer.attributions.replaced import noise_floor
 from texplainer.attributions.stability import moved, relative
 from texplainer.categories.detect import Categories
@@ -20,14 +20,15 @@ def with_categories(
     context: ExplainContext,
     categories: Categories,
     swaps: Sequence[Swap],
-    formula: Callable[[Swap], Array],
-    scale: Array,
+    spec: Attribution,
 ) -> AttributionResult:
-    """The answer with every categorical feature's own value in place.
+    """The answer with every categorical feature's own value in place, by the attribution's formula for categories.
 
-    `scale` (features,) makes values comparable in size. How much the categories' values change under a small
-    move of the numbers is seen at one moved row.
+    How much the categories' values change under a small move of the numbers is seen at one moved row.
     """
+    formula, scale = spec.category, spec.comparable(context)
+    if formula is None:
+        return found
     columns = [feature.column for feature in categories.features]
     values = categories.fill(found.values, swaps, formula)
     error = np.array(found.error, dtype=float)
