@@ -1,5 +1,6 @@
 """Shapley values through the explainer: exact for trees, also behind transformers; honest elsewhere."""
 
+from functools import partial
 from itertools import product
 from math import factorial
 
@@ -10,6 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
@@ -103,17 +105,69 @@ def test_linear_models_behind_encoders_have_a_closed_form(backgrounds):
         np.testing.assert_allclose(found.values[i].reshape(-1), expected, atol=1e-9)
 
 
-def test_two_doors_agree_within_the_bounds():
+def boosted(library, kind, **options):
+    return getattr(pytest.importorskip(library), kind)(**options)
+
+
+#: model, and its raw prediction as a function
+DOORS = {
+    "xgboost": (
+        lambda: boosted("xgboost", "XGBClassifier", n_estimators=30, max_depth=4, n_jobs=1),
+        lambda model, rows: model.predict(rows, output_margin=True),
+    ),
+    "lightgbm": (
+        lambda: boosted("lightgbm", "LGBMClassifier", n_estimators=30, num_leaves=15, n_jobs=1, verbose=-1),
+        lambda model, rows: model.predict(rows, raw_score=True),
+    ),
+    "catboost": (
+        lambda: boosted(
+            "catboost", "CatBoostClassifier", iterations=30, depth=4, verbose=0, allow_writing_files=False
+        ),
+        lambda model, rows: model.predict(rows, prediction_type="RawFormulaVal"),
+    ),
+    "forest": (
+        lambda: RandomForestClassifier(20, min_samples_leaf=3, random_state=0),
+        lambda model, rows: model.predict_proba(rows)[:, 1],
+    ),
+    "histogram boosting": (
+        lambda: HistGradientBoostingClassifier(max_iter=30),
+        lambda model, rows: model.decision_function(rows),
+    ),
+}
+
+
+def both_doors(model, predict, scale):
+    """Shapley values of a model and of its prediction as a function."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 5))
-    model = HistGradientBoostingClassifier(max_iter=30).fit(X, (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int))
-    exact = TExplainer(model, X[:100], attribution="shapley")(X[200:230])
-    walked = TExplainer(lambda rows: model.decision_function(rows), X[:100], attribution="shapley")(
-        X[200:230]
-    )
+    model.fit(X, (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int))
+    own = TExplainer(model, X[:100], attribution="shapley", scale=scale)(X[200:230])
+    return own, TExplainer(partial(predict, model), X[:100], attribution="shapley")(X[200:230])
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_a_model_and_its_function_agree_within_the_bounds(name):
+    make, predict = DOORS[name]
+    exact, walked = both_doors(make(), predict, "probability" if name == "forest" else "log-odds")
+    assert "exact Shapley values" in exact.settings["why"]
     gap = np.abs(exact.values - walked.values)
     assert np.mean(gap <= exact.diagnostics.error + walked.diagnostics.error) >= 0.99
     assert gap.max() > 1e-6  # one is an estimate
+
+
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+def test_a_network_and_its_function_point_the_same_way():
+    """A line integral beside an estimate of the Shapley values; on the scale of log-odds, which is smooth."""
+    network = MLPClassifier((32, 32), max_iter=200, random_state=0)
+
+    def log_odds(model, rows):
+        p = model.predict_proba(rows)[:, 1]
+        return np.log(p / (1 - p))
+
+    own, walked = both_doors(network, log_odds, "log-odds")
+    assert "line integrals" in own.settings["why"]
+    one, other = own.values.reshape(-1), walked.values.reshape(-1)
+    assert one @ other >= 0.98 * np.linalg.norm(one) * np.linalg.norm(other)
 
 
 @pytest.mark.parametrize("features, background", [(3, 100), (4, 30), (13, 80), (30, 7)])

@@ -254,7 +254,7 @@ def superset_sums(game, d, weight, sums):
 def pattern_values(game, d, u, sums, out):
     """Shapley values of a leaf of value 1 for a row of pattern u, in `out` (d,)."""
     fails = ((1 << d) - 1) & ~u
-    q = _popcount(fails)
+    q = _popcount(np.uint64(fails))
     gain, loss, lost, most = game.gains[d, q], game.losses[d, q], 0.0, 0.0
     for k in range((d + 1) // 2):
         lost += loss[k] * sums[k, fails]
