@@ -67,9 +67,7 @@ def _link(scale: str, columns: int, ending: str = "") -> Map:
     if ending:
         probability = links.pair if columns == 1 else identity
         return probability if scale == "probability" else compose(probability, links.log_odds)
-    if scale == "log-odds":
-        return links.two_sided if columns == 1 else links.softmax_link
-    return compose(links.sigmoid, links.pair) if columns == 1 else links.softmax
+    return links.of_scores(scale, columns)
 
 
 # ---------------------------------------------------------------- one map per library

@@ -1,6 +1,6 @@
 """Maps at a model's end: from scores to probabilities and log-odds, with their pullbacks.
 
-Binary classifiers have two outputs throughout, [1-p, p] and [-z, z].
+Binary classifiers have two outputs throughout, [1-p, p] and [-z, z]. `LINKS` is the table for every exact engine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 from scipy.special import softmax as soft
 
-from texplainer.gradients.transformers import Map, Pullback, affine, elementwise
+from texplainer.gradients.transformers import Map, Pullback, affine, compose, elementwise, identity
 from texplainer.types import Array
 
 EPS = float(np.finfo(np.float64).eps)
@@ -78,3 +78,51 @@ def normalise(p: Array) -> tuple[Array, Pullback]:
     total = p.sum(axis=1, keepdims=True)
     share = p / total
     return share, lambda d: (d - np.einsum("kro,ro->kr", d, share)[:, :, None]) / total
+
+
+#: (link of the raw scores, scale) -> the map to all outputs; "scores" is the raw scale of a classifier. Boosters,
+#: linear classifiers and networks start at scores; forests, whose raw sums are shares of the classes, at probabilities
+LINKS: dict[tuple[str, str], Map] = {
+    ("identity", "raw"): identity,
+    ("identity", "log-odds"): identity,
+    ("exponential", "raw"): exponential,
+    ("exponential", "log-odds"): identity,
+    ("logistic", "probability"): compose(sigmoid, pair),
+    ("logistic", "log-odds"): two_sided,
+    ("logistic", "raw"): sigmoid,
+    ("hinge", "log-odds"): two_sided,  # its labels are a step, its scores are not
+    ("hinge", "scores"): two_sided,
+    ("sigmoid", "raw"): sigmoid,
+    ("sigmoid", "probability"): sigmoid,
+    ("sigmoid", "log-odds"): identity,
+    ("softmax", "probability"): softmax,
+    ("softmax", "log-odds"): softmax_link,
+    ("softmax", "scores"): identity,
+    ("logistic", "scores"): two_sided,
+    ("sigmoid", "scores"): identity,
+    ("unknown", "scores"): identity,
+    ("share", "probability"): pair,
+    ("share", "log-odds"): compose(pair, log_odds),
+    ("shares", "probability"): identity,
+    ("shares", "log-odds"): log_odds,
+    ("unknown", "log-odds"): identity,
+}
+
+
+def of_scores(scale: str, columns: int) -> Map:
+    """The map of a classifier's scores, one of two classes or one of each, to all outputs on a scale."""
+    return LINKS["logistic" if columns == 1 else "softmax", scale]
+
+
+def jacobian(after: Map, raw: Array) -> Array:
+    """The derivative of a link at some raw sums, (points, all outputs, raw)."""
+    value, back = after(raw)
+    seeds = np.broadcast_to(np.eye(value.shape[1])[:, None, :], (value.shape[1], len(raw), value.shape[1]))
+    return back(np.ascontiguousarray(seeds)).transpose(1, 0, 2)
+
+
+def constant_slope(after: Map, width: int) -> Array | None:
+    """The derivative of a linear link of `width` raw sums, (all outputs, raw); None for others."""
+    probe = np.array([[0.5], [0.25], [0.125]]) ** np.arange(1.0, width + 1)  # no two differ by a constant
+    slopes = jacobian(after, probe)
+    return slopes[0] if (slopes == slopes[0]).all() else None

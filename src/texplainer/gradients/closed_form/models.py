@@ -52,14 +52,8 @@ def formula(model: Any, of_table: OfTable | None = None) -> Scales:
 
 def _by_scores(scores: Map, columns: int) -> Scales:
     """Probabilities by the logistic link of one score, or the softmax of several."""
-    if columns == 1:
-        margin = compose(scores, links.two_sided)
-        return {"log-odds": margin, "raw": margin, "probability": compose(scores, links.sigmoid, links.pair)}
-    return {
-        "log-odds": compose(scores, links.softmax_link),
-        "raw": scores,
-        "probability": compose(scores, links.softmax),
-    }
+    names = {"log-odds": "log-odds", "raw": "scores", "probability": "probability"}
+    return {scale: compose(scores, links.of_scores(name, columns)) for scale, name in names.items()}
 
 
 # ---------------------------------------------------------------- linear models

@@ -17,8 +17,8 @@ import numpy as np
 
 from texplainer.errors import EngineWarning, Unsupported
 from texplainer.gradients.engine import Engine, Gradient, Settings
+from texplainer.gradients.links import constant_slope
 from texplainer.gradients.moves import averaged_engine, moves_of
-from texplainer.gradients.trees.links import constant_slope
 from texplainer.gradients.trees.readers.table import find, not_a_sum
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array

@@ -13,17 +13,18 @@ from functools import partial
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.gradients.transformers import Map
+from texplainer.gradients.links import LINKS
+from texplainer.gradients.transformers import Map, affine, compose
 from texplainer.gradients.trees.ensemble import TreeEnsemble, raw_sums
 from texplainer.gradients.trees.fold import fold
 from texplainer.gradients.trees.inputs import cells_of, split_pipeline
-from texplainer.gradients.trees.links import link
 from texplainer.gradients.trees.readers.table import load
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 CHECK_ROWS = 256
 SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
+CLASSES = ("logistic", "sigmoid", "softmax")  # links whose log-odds are not the raw sums themselves
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,22 @@ def read(predictor: Predictor, background: Array) -> TreeModel:
     )
     _check(found, background)
     return found
+
+
+def link(ensemble: TreeEnsemble, scale: str, task: str = "regression") -> Map:
+    """Find the map from an ensemble's raw sums to all outputs on a scale."""
+    if scale == "raw" and task != "regression":
+        scale = "scores"
+    if (ensemble.link, scale) not in LINKS:
+        raise Unsupported(
+            f"its objective's link is not known, so its {scale} cannot be differentiated (its raw scores can)."
+        )
+    chosen = LINKS[ensemble.link, scale]
+    steepness = ensemble.steepness
+    # the margin of a regression is its raw sums; a classifier's are its log-odds
+    if steepness == 1.0 or scale == "scores" or (scale == "log-odds" and ensemble.link not in CLASSES):
+        return chosen
+    return compose(affine(steepness * np.eye(len(ensemble.base))), chosen)
 
 
 def _unchanged(rows: Array) -> Array:

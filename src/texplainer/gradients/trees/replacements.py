@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from texplainer.gradients.links import constant_slope
 from texplainer.gradients.machine_code import compiled, in_threads, is_compiled
 from texplainer.gradients.trees.ensemble import (
     LEAF,
@@ -28,7 +29,6 @@ from texplainer.gradients.trees.ensemble import (
     raw_sums,
 )
 from texplainer.gradients.trees.layout import depth_levels
-from texplainer.gradients.trees.links import constant_slope
 from texplainer.gradients.trees.model import TreeModel
 from texplainer.types import Array
 

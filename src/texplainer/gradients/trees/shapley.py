@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import Unsupported
+from texplainer.gradients.links import constant_slope, jacobian
 from texplainer.gradients.machine_code import in_threads
 from texplainer.gradients.transformers import Map
 from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble, compared
@@ -51,7 +52,7 @@ from texplainer.gradients.trees.kernels.patterns import (
     fill_tables,
 )
 from texplainer.gradients.trees.layout import depth_levels, subtree_ends
-from texplainer.gradients.trees.links import constant_slope, jacobian, link
+from texplainer.gradients.trees.model import link
 from texplainer.gradients.trees.readers.table import find, load
 from texplainer.models.predictor import Predictor
 from texplainer.support.progress import track
