@@ -195,12 +195,16 @@ def test_dark_and_print(opened):
     )
     page.media(prefers_color_scheme="light")
     light, bright = page.run(back), page.run(canvas)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    paper = page.run(canvas)
+    page.run("dispatchEvent(new Event('afterprint'))")
     page.media(prefers_color_scheme="dark")
     assert page.run(back) != light
     page.until(f"{canvas} !== {json.dumps(bright)}")  # a canvas is painted anew
     dark = page.run(canvas)
     page.run("dispatchEvent(new Event('beforeprint'))")
-    assert page.run(canvas) == bright  # paper is white
+    assert page.run(canvas) == paper  # paper is white, and of one width
+    assert page.run("document.querySelector('.swarm canvas').width") == 2 * 720
     page.run("dispatchEvent(new Event('afterprint'))")
     assert page.run(canvas) == dark
     pdf = page.send("Page.printToPDF", printBackground=True)["data"]

@@ -79,6 +79,7 @@ TX.hover = (words) => ({
 });
 
 // Draw now and again whenever the width changes, or the colours do: a canvas does not follow by itself.
+// For paper everything has one width, whatever the window's, and the style sheet shrinks it.
 TX.drawn = [];
 TX.repaint = () => { for (const { holder, redraw } of TX.drawn) if (holder.isConnected) redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", TX.repaint);
@@ -88,7 +89,8 @@ for (const [moment, on] of [["beforeprint", true], ["afterprint", false]]) {
 TX.responsive = (holder, draw) => {
   let last = 0;
   const redraw = () => {
-    const width = Math.floor(holder.clientWidth) || 460;
+    const printing = document.documentElement.classList.contains("printing");
+    const width = printing ? (holder.closest(".curves") ? 420 : 720) : Math.floor(holder.clientWidth) || 460;
     if (width !== last) { last = width; holder.replaceChildren(draw(width)); }
   };
   new ResizeObserver(redraw).observe(holder);
