@@ -7,7 +7,7 @@ Moves are uniform over (0, u] upwards and [-d, 0) downwards, where u and d are t
 range leaves of it. This equals the derivative averaged over a triangular kernel of standard deviation w_j / sqrt(6).
 Columns of whole numbers take whole numbers: their positions are rounded.
 
-Trees know their thresholds and answer exactly (`trees/slopes`). Everything else is asked at a few Gauss-Legendre
+Trees know their thresholds and answer exactly (`trees/model`). Everything else is asked at a few Gauss-Legendre
 nodes on either side, or at all whole numbers in reach where there are no more of them. The error of the rule is
 bounded by how far the differences at the nodes are from a straight line, times a factor found on background rows.
 """

@@ -18,9 +18,8 @@ from tree_shelf import GBR, MODELS, REAL, RFR, TWO, X, awkward, sklearn
 from texplainer.errors import Unsupported
 from texplainer.gradients.moves import Moves
 from texplainer.gradients.trees.ensemble import compared, raw_sums
-from texplainer.gradients.trees.model import TreeModel
+from texplainer.gradients.trees.model import TreeModel, TreeSlopes, moved_trees
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.slopes import TreeSlopes, moved_trees
 
 
 @pytest.mark.parametrize("name", MODELS)

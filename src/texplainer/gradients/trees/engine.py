@@ -1,4 +1,4 @@
-"""Tree ensembles: exact slopes from their thresholds (`slopes`), and exact replacements of cells.
+"""Tree ensembles: exact slopes from their thresholds (`model`), and exact replacements of cells.
 
 `build` reads the model (`readers`) and compares the arrays with the model's own predictions. A tree ensemble
 that cannot be read is explained as a black box, with a warning (without one where categories or the transformers
@@ -37,8 +37,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     if not settings.bandwidth > 0:
         raise Unsupported("smoothing=0 asks for the point gradient, which is 0 almost everywhere for trees.")
     try:
-        from texplainer.gradients.trees.model import read
-        from texplainer.gradients.trees.slopes import tree_slopes
+        from texplainer.gradients.trees.model import read, tree_slopes
 
         model = read(predictor, background)
     except ModuleNotFoundError as error:

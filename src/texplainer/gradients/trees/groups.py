@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import Unsupported
-from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Integers
+from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Integers, depth_levels
 from texplainer.gradients.trees.kernels.patterns import MAX_BITS, MAX_FEATURES, MAX_LEAVES, Groups, Nodes
-from texplainer.gradients.trees.layout import depth_levels
 
 LARGE_TABLE = 600.0  # patterns whose memory traffic costs as much as their look-ups
 WORDS = -(-MAX_LEAVES // 64)  # that hold a bit for every split of a tree with tables

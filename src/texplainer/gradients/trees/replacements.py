@@ -26,9 +26,9 @@ from texplainer.gradients.trees.ensemble import (
     Floats,
     TreeEnsemble,
     compared,
+    depth_levels,
     raw_sums,
 )
-from texplainer.gradients.trees.layout import depth_levels
 from texplainer.gradients.trees.model import TreeModel
 from texplainer.types import Array
 

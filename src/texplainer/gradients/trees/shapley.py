@@ -36,7 +36,15 @@ from texplainer.errors import Unsupported
 from texplainer.gradients.links import constant_slope, jacobian
 from texplainer.gradients.machine_code import in_threads
 from texplainer.gradients.transformers import Map
-from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Floats, TreeEnsemble, compared
+from texplainer.gradients.trees.ensemble import (
+    LEAF,
+    MISSING_LEFT,
+    Floats,
+    TreeEnsemble,
+    compared,
+    depth_levels,
+    subtree_ends,
+)
 from texplainer.gradients.trees.groups import cut_into_groups
 from texplainer.gradients.trees.inputs import inputs_of, owners_by_row, owners_of, split_pipeline
 from texplainer.gradients.trees.kernels.classes import add_deep_values
@@ -51,7 +59,6 @@ from texplainer.gradients.trees.kernels.patterns import (
     add_values,
     fill_tables,
 )
-from texplainer.gradients.trees.layout import depth_levels, subtree_ends
 from texplainer.gradients.trees.model import link
 from texplainer.gradients.trees.readers.table import find, load
 from texplainer.models.predictor import Predictor

@@ -7,8 +7,7 @@ pytest.importorskip("numba")
 
 from oracles_trees import random_tree
 
-from texplainer.gradients.trees.ensemble import LEAF, assemble
-from texplainer.gradients.trees.layout import subtree_ends
+from texplainer.gradients.trees.ensemble import LEAF, assemble, subtree_ends
 
 
 def walked(tree):
