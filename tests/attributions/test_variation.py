@@ -68,7 +68,7 @@ def test_evaluations_are_counted_truly_and_batches_respected():
 @pytest.mark.parametrize("seed", range(12))
 def test_references_of_all_columns_at_once_are_those_of_one_after_the_other(seed, monkeypatch):
     rows = odd_table(seed)
-    monkeypatch.setattr("texplainer.background.discrete.CELLS", 8 * 25 * len(rows))  # three blocks
+    monkeypatch.setattr("texplainer.background.summary.CELLS", 8 * 25 * len(rows))  # three blocks
     found = _references(rows)
     values, present = references_one_by_one(rows, (np.arange(QUANTILES) + 0.5) / QUANTILES)
     np.testing.assert_array_equal(found.values[:-1], values)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from column_twins import find_discrete_one_by_one, odd_table
 
-from texplainer.background import discrete as module
-from texplainer.background.discrete import DiscreteColumns, common_step, find_discrete
-from texplainer.background.summary import robust_sd
+from texplainer.background import summary as module
+from texplainer.background.summary import DiscreteColumns, common_step, find_discrete, robust_sd
 
 
 def columns(seed, count=200):

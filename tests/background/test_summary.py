@@ -7,8 +7,7 @@ import pytest
 from column_twins import odd_table, without_codes
 
 import texplainer as tx
-from texplainer.background.discrete import DIGITS
-from texplainer.background.summary import NORMAL, ROUNDING, TAIL, robust_sd
+from texplainer.background.summary import DIGITS, NORMAL, ROUNDING, TAIL, robust_sd
 from texplainer.errors import BackgroundWarning
 
 
@@ -89,5 +88,5 @@ def test_all_columns_at_once_give_what_one_after_the_other_gives():
 @pytest.mark.parametrize("seed", range(12))
 def test_odd_columns_at_once_give_what_one_after_the_other_gives(seed, monkeypatch):
     rows = odd_table(seed)
-    monkeypatch.setattr("texplainer.background.discrete.CELLS", 8 * 25 * len(rows))  # three blocks
+    monkeypatch.setattr("texplainer.background.summary.CELLS", 8 * 25 * len(rows))  # three blocks
     assert robust_sd(rows).tolist() == [_sd_of_one_column(column) for column in rows.T]

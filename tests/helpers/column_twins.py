@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from texplainer.background.discrete import APART, DIGITS, HALF_WIDTH, REPEATED, TOLERANCE, WITHIN, common_step
+from texplainer.background.summary import APART, DIGITS, HALF_WIDTH, REPEATED, TOLERANCE, WITHIN, common_step
 
 
 def without_codes(known):

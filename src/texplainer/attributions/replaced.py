@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
-from texplainer.background.discrete import block_of, of_equal_count
-from texplainer.background.summary import Background
+from texplainer.background.summary import Background, block_of, of_equal_count
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 

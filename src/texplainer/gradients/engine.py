@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from texplainer.background.discrete import DiscreteColumns
+from texplainer.background.summary import DiscreteColumns
 from texplainer.limits import BATCH_ROWS
 from texplainer.types import Array
 
