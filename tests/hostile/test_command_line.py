@@ -125,3 +125,68 @@ def test_semicolons_and_decimal_commas_are_noticed_and_read_when_said(folder: Pa
     assert (truth.values == found.values).all()
     assert run("explain", "model.skops", "de.csv", "-o", "shards/", *dialect) == 0
     assert run("verify", "r.npz", "--model", "model.skops", "--data", "de.csv") == 0
+
+
+#: the words of a command -> what it answers instead of doing something else
+REFUSED = {
+    "an empty output": (["explain", "model.skops", "data.csv", "-o", ""], "given to -o is empty"),
+    "an empty table": (["explain", "model.skops", "", "-o", "r.csv"], "path of a file is empty"),
+    "a folder as background": (
+        ["explain", "model.skops", "data.csv", "-o", "r.csv", "--background", "."],
+        "is a folder; expected a file",
+    ),
+    "a feature to drop": (
+        ["explain", "model.skops", "data.csv", "-o", "r.csv", "--drop", "{feature}"],
+        "it cannot be dropped",
+    ),
+    "one mark for two": (
+        ["explain", "model.skops", "data.csv", "-o", "r.csv", "--separator", ",", "--decimal", ","],
+        "are both ','",
+    ),
+    "another encoding": (["explain", "model.skops", "latin.csv", "-o", "r.csv"], "is not in UTF-8"),
+    "no place to write": (
+        ["explain", "model.skops", "data.csv", "-o", "data.csv/r.csv"],
+        "data.csv cannot be used: ",
+    ),
+    "a missing key": (
+        ["explain", "model.skops", "data.csv", "-o", "r.csv", "--sign", "no.pem"],
+        "no.pem cannot be used: No such file",
+    ),
+    "a row beyond the table": (
+        ["explain", "model.skops", "data.csv", "--row", "1" + "0" * 30],
+        "rows, counted from 0",
+    ),
+    "a negative row": (["explain", "model.skops", "data.csv", "--row", "-1"], "not in the range"),
+    "a page over a table": (["report", "r.npz", "-o", "data.csv"], "expected .html"),
+    "a folder as result": (["report", "."], "is a folder; expected a file"),
+    "an unknown data set": (["datasets", "nope"], "unknown data set 'nope'"),
+    **{
+        f"a tolerance of {number}": (
+            ["verify", "r.npz", "--model", "model.skops", "--data", "data.csv", "--tolerance", number],
+            "expected a number of at least 0",
+        )
+        for number in ("nan", "-1", "inf")
+    },
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_odd_command_is_refused_in_a_sentence(folder: Path, case: str, capsys: Any) -> None:
+    words, expected = REFUSED[case]
+    (folder / "latin.csv").write_bytes("a,b\n\xe9,\xe9\n".encode("latin-1"))
+    if "r.npz" in words:
+        assert run("explain", "model.skops", "data.csv", "-o", "r.npz") == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    feature = model_shelf.table().columns[0]
+    assert run(*(word.format(feature=feature) for word in words)) in (2, 3)
+    answer = said(capsys)
+    assert expected in answer and "Traceback" not in answer
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["donn\u00e9es \u6570\u636e.csv", "-data.csv", "DATA.CSV", "a b.csv"])
+def test_any_name_of_a_file_is_read_and_written(folder: Path, name: str) -> None:
+    (folder / name).write_bytes((folder / "data.csv").read_bytes())
+    out = f"r {name}".replace("CSV", "csv")
+    assert run("explain", "-o", out, "--", "model.skops", name) == 0
+    assert len(results.load_explanation(folder / out)) == len(model_shelf.table())

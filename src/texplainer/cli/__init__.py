@@ -130,6 +130,8 @@ def _in_words(error: Exception) -> tuple[int, str]:
         return MODEL_FAILURE, str(error)
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("texplainer"):
         return BAD_INPUT, f"this needs the package {error.name!r}, which is not installed."
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return BAD_INPUT, f"{error.filename} cannot be used: {error.strerror}. Check the path."
     if isinstance(error, (InputError, OSError, ValueError)):
         return BAD_INPUT, str(error)
     return BUG, f"unexpected {type(error).__name__}: {error}. Run again with --debug and report it."

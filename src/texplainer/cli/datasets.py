@@ -26,6 +26,10 @@ def command(name: str | None, out: str | None, model: str | None, part: str) -> 
     if name is None:
         return _list()
     if out is None:
+        from texplainer.datasets import ENTRIES
+
+        if name not in ENTRIES:
+            raise click.UsageError(f"unknown data set {name!r}; known are {', '.join(ENTRIES)}.")
         raise click.UsageError("pass the file to write: -o FILE.csv")
     _write(name, Path(out), model, part)
 

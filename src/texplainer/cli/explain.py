@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with code 1 if a row is undefined (always, if OUT is a folder).",
+    help="Exit with code 1 if a row could not be explained (always, if OUT is a folder).",
 )
 @click.option("--sign", metavar="KEY", help="Sign the result with an Ed25519 private key (PEM).")
 @options.model_options

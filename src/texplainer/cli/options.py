@@ -91,7 +91,7 @@ _EXPLAINER = (
     click.option(
         "--step", type=Number("auto", "paper"), default="auto", help="Displacement h of finite differences."
     ),
-    click.option("--smoothing", type=float, help="Bandwidth of slopes, in SDs; 0.25 if not given."),
+    click.option("--smoothing", type=float, help="Bandwidth of slopes, in SDs.  [default: 0.25]"),
     click.option(
         "--attribution",
         type=Readings(["auto", *ATTRIBUTIONS]),
@@ -206,13 +206,18 @@ def dialect_of(arguments: dict[str, Any]) -> Any:
     """How a text table is written, as far as the user says."""
     from texplainer.files.tables import Dialect
 
-    return Dialect(arguments["separator"], arguments["decimal"])
+    separator, decimal = arguments["separator"], arguments["decimal"]
+    if separator is not None and separator == decimal:
+        raise click.UsageError(f"--separator and --decimal are both {separator!r}; expected two characters.")
+    return Dialect(separator, decimal)
 
 
 def refuse_overwriting(out: str, *inputs: str | None) -> None:
-    """Refuse to write where something is read from."""
+    """Refuse to write where something is read from, or to a path that is empty."""
     from texplainer.errors import InputError
 
+    if not out:
+        raise InputError("the path given to -o is empty; expected the name of a file or a folder/.")
     for name in inputs:
         if name is not None and Path(out).exists() and Path(name).exists() and Path(out).samefile(name):
             raise InputError(f"{out} is read by this command; choose another output file.")

@@ -23,7 +23,12 @@ Examples:
 @click.argument("model")
 @click.argument("data")
 @click.option(
-    "-k", "most", type=click.IntRange(1), default=4, show_default=True, help="The most reasons a row has."
+    "-k",
+    "most",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Maximal number of reasons per row.",
 )
 @click.option(
     "--toward",
@@ -34,7 +39,7 @@ Examples:
     "--exclude",
     multiple=True,
     metavar="COLUMN",
-    help="Never a reason; its contribution is reported. May be repeated.",
+    help="Column that is never given as a reason; its contribution is still reported. May be repeated.",
 )
 @click.option(
     "--phrases", metavar="FILE", help="Phrases by feature: a JSON object, or a CSV file of two columns."
@@ -43,7 +48,7 @@ Examples:
     "--group",
     multiple=True,
     metavar="NAME=COLUMN,COLUMN",
-    help="Columns that are one reason. May be repeated.",
+    help="Columns that are given as one reason. May be repeated.",
 )
 @click.option(
     "--reference", metavar="FILE", help="Table whose typical values are shown [default: the background]."

@@ -23,8 +23,11 @@ def command(result: tuple[str, ...], out: str, title: str) -> None:
     """Write saved explanations or evaluations as one self-contained HTML page."""
     from texplainer import report
     from texplainer.cli import options
+    from texplainer.errors import InputError
 
     options.refuse_overwriting(out, *result)
+    if Path(out).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{out} has the suffix {Path(out).suffix!r}; expected .html.")
     parts = {Path(path).name: _load(path) for path in result}
     written = report.write(parts if len(parts) > 1 else next(iter(parts.values())), out, title=title)
     click.echo(f"{written}", err=True)

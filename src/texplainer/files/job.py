@@ -78,6 +78,9 @@ def prepare_job(
         raise InputError(f"unknown options {', '.join(unknown)}; expected some of {', '.join(OPTIONS)}.")
     loaded = models.load_model(model, consent)
     table = survey.survey(data, dialect)
+    named = set(feature_names(loaded) or ()).intersection(drop)
+    if named:
+        raise InputError(f"the model has a feature {min(named)!r}; it cannot be dropped.")
     columns = survey.columns_for(table, columns or feature_names(loaded), (*drop, *_declared(options)))
     if "id_column" not in options:
         found = identifier_among([name for name in table.names if name not in (*columns, *drop)])

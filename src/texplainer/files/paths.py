@@ -24,6 +24,10 @@ def as_path(path: Any) -> Path:
 def existing(path: str | os.PathLike[str]) -> Path:
     """A path that is a file and not empty."""
     found = as_path(path)
+    if not os.fspath(path):
+        raise InputError("the path of a file is empty; expected its name.")
+    if found.is_dir():
+        raise InputError(f"{found} is a folder; expected a file.")
     if not found.is_file():
         raise InputError(f"there is no file {found}; check the path.")
     if found.stat().st_size == 0:

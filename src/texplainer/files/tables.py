@@ -77,6 +77,8 @@ def read_blocks(path: Path, kinds: Kinds | None = None, dialect: Dialect | None 
             raise InputError(
                 f"{path} has a quotation mark that is not closed; close or remove it."
             ) from error
+        if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
+            raise InputError(f"{path} is not in UTF-8; save it again in this encoding.") from error
         raise InputError(
             f"{path} is not a {suffix_of(path)} table, or is damaged ({first_line(error)})."
         ) from error

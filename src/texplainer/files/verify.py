@@ -293,6 +293,10 @@ class Ledger:
     """What was found block by block."""
 
     def __init__(self, tolerance: float) -> None:
+        if not 0 <= tolerance < np.inf:
+            raise InputError(
+                f"tolerance={tolerance} is invalid; expected a number of at least 0, such as 1e-6."
+            )
         self.tolerance = tolerance
         self.total = 0
         self.first: Any = None

@@ -12,7 +12,9 @@ import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -284,16 +286,20 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
             f"the model returned a tuple of {len(answer)}; expected one array of {rows} predictions. Wrap it in "
             "a function that returns the one to explain."
         )
+    shape = raw.shape
     if raw.ndim == 1:
         raw = raw[:, None]
     if raw.ndim != 2 or len(raw) != rows or not raw.shape[1]:
         raise ModelError(
-            f"the model returned shape {raw.shape} for {rows} rows; expected ({rows},) or ({rows}, outputs). "
+            f"the model returned shape {shape} for {rows} rows; expected ({rows},) or ({rows}, outputs). "
             "Wrap it in a function that returns one prediction per row."
         )
+    if raw.dtype.kind == "O" and all(isinstance(value, (Real, Decimal)) for value in raw.flat):
+        raw = raw.astype(np.float64)
     if raw.dtype.kind not in "fiub":
+        odd = next((value for value in raw.flat if not isinstance(value, (Real, Decimal))), raw.flat[0])
         raise ModelError(
-            f"the model returned {raw.dtype} values such as {raw.flat[0]!r}; expected numbers. "
+            f"the model returned {raw.dtype} values such as {odd!r}; expected numbers. "
             "Pass a method that returns probabilities or scores instead of labels."
         )
     return raw if keep_dtype else raw.astype(np.float64, copy=False)

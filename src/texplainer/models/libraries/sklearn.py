@@ -149,9 +149,11 @@ def _indicators(model: Any, classes: Any, table: Any) -> np.ndarray:
 
 def _probabilities(model: Any, table: Any) -> np.ndarray:
     raw = model.predict_proba(table)
-    if isinstance(raw, list):  # several targets: the positive class of the binary ones, all of the others
+    if (
+        isinstance(raw, list) and raw and np.ndim(raw[0]) == 2
+    ):  # several targets: the positive class of the binary ones, all of the others
         return np.hstack([p[:, 1:] if p.shape[1] == 2 else p for p in raw])
-    return raw
+    return np.asarray(raw) if isinstance(raw, list) else raw
 
 
 def _decision(model: Any, table: Any) -> np.ndarray:
