@@ -17,8 +17,8 @@ import numpy as np
 
 from texplainer import diagnostics
 from texplainer.attributions.attribution import Attribution, ExplainContext
+from texplainer.attributions.replaced import with_categories
 from texplainer.attributions.table import ATTRIBUTIONS, DEFAULT, attributions_of
-from texplainer.attributions.with_categories import with_categories
 from texplainer.background import summary as backgrounds
 from texplainer.categories import detect
 from texplainer.categories import refit as refitting
