@@ -197,3 +197,23 @@ def test_a_wrong_key_is_told_before_the_work(made: Path, tmp_path: Path, capsys:
     words = (made / "model.skops", made / "data.csv", "-o", tmp_path / "run", "--on", "serial")
     assert run("explain", *words, "--sign", tmp_path / "k.pem") == 3
     assert "not a private key" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_identifiers_is_verified_and_a_changed_one_is_found(
+    tmp_path: Path, capsys: Any
+) -> None:
+    model_shelf.skops(tmp_path)
+    frame = model_shelf.table().assign(customer_id=[f"c{i:04}" for i in range(len(model_shelf.table()))])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    words = ("explain", tmp_path / "model.skops", tmp_path / "data.csv", "--id-column", "customer_id")
+    assert run(*words, "-o", tmp_path / "run", "--on", "serial") == 0
+    found = verify(tmp_path, tmp_path / "run")
+    assert found.failures == () and found.outcome == "identical" and found.total == len(frame)
+    shard = next((tmp_path / "run").glob("part-*.parquet"))
+    table = pq.read_table(shard)
+    labels = table["index"].to_pylist()
+    assert labels == frame["customer_id"].tolist()
+    at = table.column_names.index("index")
+    pq.write_table(table.set_column(at, "index", pa.array(["x", *labels[1:]])), shard)
+    found = verify(tmp_path, tmp_path / "run")
+    assert found.outcome == "different" and found.differing.get("index") == 1
