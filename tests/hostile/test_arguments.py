@@ -171,3 +171,20 @@ def test_an_unknown_attribution_of_an_explanation_is_named():
 def test_no_rows_are_an_empty_frame():
     found = tx.TExplainer(model, FRAME)(FRAME[:2])
     assert found[:0].to_frame().columns.tolist() == found.to_frame().columns.tolist()
+
+
+class MissingLabel:
+    """One of its classes is NaN."""
+
+    classes_ = np.array([0.0, 1.0, np.nan])
+
+    def predict_proba(self, rows):
+        scores = np.exp(np.asarray(rows))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("output", ["nan", np.nan, 2])
+def test_a_class_that_is_nan_is_chosen_by_its_name(output):
+    found = tx.TExplainer(MissingLabel(), ROWS, output=output, scale="probability")(ROWS[:4])
+    assert found.output_names == ("nan",)
+    np.testing.assert_allclose(np.ravel(found.predictions), MissingLabel().predict_proba(ROWS[:4])[:, 2])
