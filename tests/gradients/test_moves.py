@@ -1,9 +1,11 @@
 """Slopes from moves of one feature at a time, of models known by their predictions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
@@ -12,7 +14,14 @@ from texplainer import TExplainer
 from texplainer.errors import InputError
 from texplainer.gradients.choose import choose
 from texplainer.gradients.engine import Settings
-from texplainer.gradients.moves import Moves, affordable, least_evals
+from texplainer.gradients.moves import (
+    AveragedDifferences,
+    Moves,
+    affordable,
+    calibrated,
+    least_evals,
+    moves_of,
+)
 from texplainer.models import predictor as prediction
 from texplainer.tables import schema as frames
 
@@ -65,6 +74,36 @@ def test_slopes_of_functions_are_within_their_bounds_of_the_definition(name):
     size = np.linalg.norm(twin, axis=1)
     off = np.linalg.norm(gap, axis=1) / np.maximum(size, 1e-9)
     assert np.median(off) < (0.15 if name == "trees" else 0.02)
+
+
+@pytest.mark.parametrize("nodes", [2, 8, 16])
+def test_bounds_are_calibrated_by_a_finer_rule_whatever_the_number_of_nodes(nodes):
+    """Sixteen nodes were compared with themselves: an error of zero."""
+    step = _model(lambda rows: (rows[:, 0] > 0.1) + (rows[:, 1] > -0.3) * 2.0)
+    moves = moves_of(step, X, Settings("auto", 0.25))
+    sd = X.std(axis=0)
+    found = replace(AveragedDifferences(step, moves, sd, nodes), factor=1.0)
+    found = replace(found, factor=calibrated(found, X))
+    many = replace(found, nodes=100)
+    few, true = found(X), many(X)
+    unsure = few.error > 0
+    assert np.mean(np.abs(few.values - true.values)[unsure] <= few.error[unsure]) >= 0.95
+
+
+def test_log_odds_of_one_class_of_trees_are_within_their_bounds_of_the_definition():
+    """Not a sum of trees: sixteen nodes on a side."""
+    model = GradientBoostingClassifier(n_estimators=10, max_depth=3, random_state=0)
+    model.fit(X, np.digitize(bent(X), [-0.3, 0.6]))
+    explainer = TExplainer(model, X, output=0)
+    rows = X[:60]
+    found = explainer(rows)
+
+    def log_odds(at):
+        p = model.predict_proba(at)[:, 0]
+        return np.log(p / (1 - p))
+
+    gap = np.abs(found.values - averaged(log_odds, explainer, rows))
+    assert np.mean(gap <= found.diagnostics.error + 1e-3 * np.abs(found.values)) >= 0.97
 
 
 @pytest.mark.parametrize("name", ["network", "trees"])

@@ -35,7 +35,7 @@ TRIAL, TRIAL_OF_MODELS = (
     1200,
     12_000,
 )  # evaluations that calibrate the bounds: of a function, of a library's model
-MANY = 16  # nodes on a side that stand for the exact average
+MANY = 16  # nodes on a side that stand for the exact average, or twice those of the rule
 MOST_ROWS = 32
 COVERAGE, LEAST_FACTOR, FACTOR = 0.99, 0.05, 1.0  # FACTOR without background rows to see it on
 ROUNDINGS = 4
@@ -414,9 +414,10 @@ def calibrated(slopes: AveragedDifferences, background: Array) -> float:
     few = slopes.differences(rows, f0)
     unsure = slopes.indicator(few)
     row, column = np.nonzero(few.unit > 0)
-    chosen = np.random.default_rng(0).permutation(len(row))[: max(1, trial // 2 // (2 * MANY))]
+    many = max(MANY, 2 * slopes.nodes)  # the rule compared with itself would have no error
+    chosen = np.random.default_rng(0).permutation(len(row))[: max(1, trial // 2 // (2 * many))]
     row, column = row[chosen], column[chosen]
-    true = _precise(slopes, rows, f0, row, column)
+    true = _precise(slopes, rows, f0, row, column, many)
     bound = unsure[row, column]
     known = bound > 0
     if not known.any():
@@ -428,14 +429,14 @@ def calibrated(slopes: AveragedDifferences, background: Array) -> float:
 
 
 def _precise(
-    slopes: AveragedDifferences, rows: Array, f0: Array, row: np.ndarray, column: np.ndarray
+    slopes: AveragedDifferences, rows: Array, f0: Array, row: np.ndarray, column: np.ndarray, nodes: int
 ) -> Array:
     """Slopes of some cells by many nodes, (cells, outputs)."""
     reach, total, unit = slopes.moves.reach(rows), 0.0, 0.0
     for length, sign in ((reach.up, 1.0), (reach.down, -1.0)):
-        side = positions(slopes.moves, rows, length, sign, MANY)
+        side = positions(slopes.moves, rows, length, sign, nodes)
         at, weight = side.at[row, column], side.weight[row, column]  # (cells, nodes)
-        f = replaced(slopes.predictor, rows, np.repeat(row, MANY), np.repeat(column, MANY), at.ravel())
+        f = replaced(slopes.predictor, rows, np.repeat(row, nodes), np.repeat(column, nodes), at.ravel())
         total = total + sign * np.einsum("ck,cko->co", weight, f.reshape(*at.shape, -1) - f0[row, None])
         unit = unit + sign * np.sum(weight * (at - rows[row, column, None]), axis=1)
     return total / unit[:, None]
