@@ -11,7 +11,7 @@ of an SD; and a word second:
     stable      otherwise
 
 The reason is always given as text. It also names features without a slope here that the model does use: no
-change within the bandwidth, but other values of the column change the prediction.
+change over the moves of a slope, but other values of the column change the prediction.
 
 Attributions with slopes also tell how well their local model holds: along the direction it promises most
 from, one more prediction gives the Taylor residual f(x+d) - f(x) - g·d, and the distance to a binary decision
@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from texplainer.attributions.attribution import Attribution, AttributionResult, ExplainContext
-from texplainer.background.summary import Background
+from texplainer.background.summary import HALF_WIDTH, Background
 from texplainer.gradients.engine import JUMP, KINK, STEP
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
@@ -157,7 +157,7 @@ def _name_flat(flat: np.ndarray, width: float, names: Sequence[str], reason: np.
         which = np.flatnonzero(flat[i])
         listed = ", ".join(repr(names[j]) for j in which[:NAMED])
         more = f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
-        words = f"flat within {width:g} SD, changes beyond: {listed}{more}"
+        words = f"flat for moves up to {HALF_WIDTH * width:.2g} SD, changes beyond: {listed}{more}"
         reason[i] = f"{reason[i]}; {words}" if reason[i] else words
 
 

@@ -62,7 +62,7 @@ def test_what_is_flat_here_is_named_in_the_reason(given):
     )
     np.testing.assert_array_equal(explanation.diagnostics.flat[:, 0], [True, False])
     assert not explanation.diagnostics.flat[:, 2].any()  # not used: 0, and nothing to be said
-    assert "flat within 0.25 SD, changes beyond: 'a'" in explanation.diagnostics.reason[0]
+    assert "flat for moves up to 0.61 SD, changes beyond: 'a'" in explanation.diagnostics.reason[0]
     assert "'a'" not in explanation.diagnostics.reason[1]
     assert explanation.diagnostics.stability[0] == "stable"
 
@@ -73,9 +73,9 @@ def test_what_is_flat_survives_saving(tmp_path, suffix):
     explanation = tx.TExplainer(step_of_a, X, feature_names=["a", "b", "c"])(np.array([[2.0, 0.1, 0.0]]))
     explanation.save(tmp_path / f"one{suffix}")
     loaded = tx.Explanation.load(tmp_path / f"one{suffix}")
-    assert loaded.diagnostics.reason[0] == "flat within 0.25 SD, changes beyond: 'a'"
+    assert loaded.diagnostics.reason[0] == "flat for moves up to 0.61 SD, changes beyond: 'a'"
     for shown in (str(loaded[0]), loaded[0]._repr_html_()):
-        assert "flat within 0.25 SD" in shown or "flat: no change within 0.25 SD" in shown
+        assert "flat for moves up to 0.61 SD" in shown or "flat: no change for moves up to 0.61 SD" in shown
 
 
 def test_each_output_has_its_own_flat_features():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
+from texplainer.background.summary import HALF_WIDTH
 from texplainer.errors import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ class RowTable:
         if self.category.any() and any(marks_categories(column.attribution) for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
         out += [
-            f"{FLAT}: no change within {column.width:g} SD; other values of the feature change the prediction"
+            f"{FLAT}: no change for moves up to {HALF_WIDTH * column.width:.2g} SD; "
+            "other values of the feature change the prediction"
             for column in self.columns
             if column.flat[self.order[:SHOWN]].any()
         ]

@@ -60,7 +60,7 @@ TX.rowTable = (row, { shown = 10, pick = null } = {}) => {
     `${head}: ${stability}` + (Number.isFinite(relative_change) ? `, relative change ${Math.round(100 * relative_change)}% for moves of 5% of an SD` : "") +
     (reason && !reason.startsWith("the values change") && !(stability === "stable" && flat && flat.some(Boolean)) ? ` (${reason})` : ""));
   if (columns.some((column) => column.marks_categories) && row.categorical.some(Boolean)) notes.push(`${MARK} a category: the prediction compared with its other categories`);
-  columns.forEach(({ width }, c) => { if (near.some((f) => flat(c, f))) notes.push(`${FLAT}: no change within ${width} SD; other values of the feature change the prediction`); });
+  columns.forEach(({ width }, c) => { if (near.some((f) => flat(c, f))) notes.push(`${FLAT}: no change for moves up to ${Number((Math.sqrt(6) * width).toPrecision(2))} SD; other values of the feature change the prediction`); });
   if (row.missing) notes.push(row.missing);
   return TX.el("div", { class: "two-columns" },
     TX.el("div", { class: "wide-table" }, TX.el("table", {}, TX.el("thead", {}, TX.el("tr", {}, heads.map((head, i) => TX.el("th", { scope: "col", class: i > 2 ? "number" : null }, head)))),
