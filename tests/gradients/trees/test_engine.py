@@ -196,7 +196,7 @@ def test_the_stated_change_is_near_the_measured_one(kind):
         moved = explainer.engine.gradient(X[:100] + 0.05 * sigma * move).values
         return np.linalg.norm((moved - found.values)[:, :, 0] * sigma, axis=1)
 
-    measured = np.median([change(rng.normal(size=X[:100].shape)) for _ in range(16)], axis=0)
+    measured = np.mean([change(rng.normal(size=X[:100].shape)) for _ in range(16)], axis=0)  # it is expected
     measured /= np.linalg.norm(found.values[:, :, 0] * sigma, axis=1)
     ratio = stated / measured
     assert np.mean((ratio > 0.5) & (ratio < 2)) > 0.8
