@@ -142,9 +142,20 @@ def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
 
         part = pa.concat_tables([table.slice(i, 1) for i in which.tolist()])  # `take` lacks some types
         part = part.select(_order(schema, part.column_names))
+        part = _pandas_of_arrow(part, schema) if schema.kind == "pandas" else part
     else:
         return None
     return _converted(part, schema)
+
+
+def _pandas_of_arrow(part: Any, schema: Schema) -> Any:
+    """An Arrow table for a model of pandas frames, its nulls marked as in the background: NaN or None."""
+    frame = part.to_pandas()
+    for j, mark in schema.missing.items():
+        column = frame.iloc[:, j]
+        if column.dtype.kind == "O" and not hasattr(column, "cat") and column.isna().any():
+            frame.isetitem(j, column.astype(object).where(column.notna(), mark))
+    return frame
 
 
 def _rows_of_pandas(table: Any, which: np.ndarray, order: list[int]) -> Any:
