@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
@@ -104,6 +104,18 @@ def test_log_odds_of_one_class_of_trees_are_within_their_bounds_of_the_definitio
 
     gap = np.abs(found.values - averaged(log_odds, explainer, rows))
     assert np.mean(gap <= found.diagnostics.error + 1e-3 * np.abs(found.values)) >= 0.97
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_slopes_of_trees_in_float32_are_exact_where_float32_is_coarse(whole):
+    """Times in seconds are rounded to multiples of 128 by the forest; the moves are not."""
+    times = 1.7e9 + np.random.default_rng(2).uniform(0, 21600, 200)
+    data = np.column_stack([np.round(times) if whole else times, X[:, 1]])
+    model = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
+    explainer = TExplainer(model.fit(data, np.sin(data[:, 0] / 3000.0)), data)
+    assert explainer.engine.name == "tree"
+    twin = averaged(model.predict, explainer, data[:40], points=20_000)
+    np.testing.assert_allclose(explainer(data[:40]).values, twin, atol=1e-3 * np.abs(twin).max())
 
 
 @pytest.mark.parametrize("name", ["network", "trees"])

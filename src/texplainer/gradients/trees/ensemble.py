@@ -210,6 +210,23 @@ def compared(ensemble: TreeEnsemble, cells: Floats) -> Floats:
     return np.clip(rounded, -LARGEST, LARGEST)
 
 
+def unrounded(ensemble: TreeEnsemble, threshold: Floats) -> Floats:
+    """The largest numbers that the library rounds to at most a threshold.
+
+    Large numbers that float32 can hold are far apart: 128 for times in seconds, 2 for dates such as 20201231.
+    """
+    if ensemble.dtype == np.float64:
+        return threshold.copy()
+    inside = np.abs(threshold) < float(np.finfo(ensemble.dtype).max) / 2
+    at = np.where(inside, threshold, 0.0)
+    near = at.astype(ensemble.dtype)
+    below = np.where(near > at, np.nextafter(near, ensemble.dtype(-np.inf)), near)
+    above = np.nextafter(below, ensemble.dtype(np.inf))
+    middle = (below.astype(np.float64) + above.astype(np.float64)) / 2
+    left = middle.astype(ensemble.dtype) <= at  # a number in the middle is rounded to the even side
+    return np.where(inside, np.where(left, middle, np.nextafter(middle, -np.inf)), threshold)
+
+
 def raw_sums(ensemble: TreeEnsemble, inputs: Floats) -> Floats:
     """The ensemble's raw sums at rows of its inputs, (rows, raw outputs)."""
     cells = compared(ensemble, ensemble.widen(inputs))

@@ -21,7 +21,7 @@ from texplainer.gradients.links import LINKS
 from texplainer.gradients.machine_code import in_threads
 from texplainer.gradients.moves import Moves
 from texplainer.gradients.transformers import Map, affine, compose
-from texplainer.gradients.trees.ensemble import LEAF, TreeEnsemble, compared, raw_sums
+from texplainer.gradients.trees.ensemble import LARGEST, LEAF, TreeEnsemble, compared, raw_sums, unrounded
 from texplainer.gradients.trees.fold import fold
 from texplainer.gradients.trees.inputs import cells_of, split_pipeline
 from texplainer.gradients.trees.kernels.moves import MovedTrees, add_moves
@@ -135,7 +135,9 @@ class TreeSlopes:
     def changes(self, rows: Array, up: Array, down: Array, threads: int | None = None) -> Array:
         """Mean change of the raw sums upwards minus that downwards, (rows, features, raw)."""
         ensemble = self.model.ensemble
-        cells = compared(ensemble, ensemble.widen(self.model.inputs(rows)))
+        cells = ensemble.widen(self.model.inputs(rows))
+        rounded = compared(ensemble, cells)  # the walk's thresholds are those of cells that are not rounded
+        cells = np.where(np.abs(rounded) < LARGEST, cells, rounded)
         reach = np.zeros((2, *cells.shape))
         reach[:, :, : rows.shape[1]] = up, down
         total = np.zeros((*cells.shape, len(ensemble.base)))
@@ -156,7 +158,7 @@ def tree_slopes(model: TreeModel, moves: Moves, link: Array) -> TreeSlopes:
 
 def moved_trees(ensemble: TreeEnsemble, integers: np.ndarray) -> MovedTrees:
     """The walk's arrays; thresholds of columns of whole numbers lie in the middle between two of them."""
-    bounds = [ensemble.threshold.copy(), ensemble.lower.copy(), ensemble.upper.copy()]
+    bounds = [unrounded(ensemble, bound) for bound in (ensemble.threshold, ensemble.lower, ensemble.upper)]
     column = ensemble.column.astype(np.uint32)
     whole = ((ensemble.kind & LEAF) == 0) & np.isin(column, np.flatnonzero(integers))
     for bound in bounds:
