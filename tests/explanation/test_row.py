@@ -86,3 +86,13 @@ def test_each_output_has_its_own_flat_features():
 
     explanation = tx.TExplainer(two, X)(np.array([[2.0, 0.0]]))
     np.testing.assert_array_equal(explanation.diagnostics.flat[0, 0], [False, True])
+
+
+def test_a_row_of_a_loaded_explanation_keeps_its_number(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    explanation = tx.TExplainer(lambda rows: rows[:, 0], X)(X)
+    explanation.save(tmp_path / "one.npz")
+    loaded = tx.Explanation.load(tmp_path / "one.npz")
+    assert str(loaded[7]).startswith("row 7,")
+    np.testing.assert_array_equal(loaded[5:9][1:3].index, [6, 7])
+    np.testing.assert_array_equal(loaded[[3, 1]].index, explanation[[3, 1]].index)

@@ -14,7 +14,9 @@ import texplainer as tx
 
 
 @pytest.mark.parametrize(("missing", "dtype"), [(np.nan, "str"), (np.nan, object), (None, object)])
-def test_nulls_of_an_arrow_table_are_the_missing_values_of_the_background(missing, dtype):
+def test_nulls_of_an_arrow_table_are_the_missing_values_of_the_background(
+    missing: object, dtype: object
+) -> None:
     """An encoder takes None for an unknown category where it was fitted on NaN; runs read their rows as Arrow."""
     pa = pytest.importorskip("pyarrow")
     kind = pd.Series(["a", "b", missing] * 20, dtype=dtype)

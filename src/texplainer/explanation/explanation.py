@@ -61,6 +61,7 @@ class Explanation:
     units: tuple[str, ...] = ()
     others: Mapping[str, Explanation] = field(default_factory=dict)
     live: Live | None = field(default=None, compare=False)
+    positions: np.ndarray | None = None  # of the rows of a slice, in the explanation it was taken from
 
     @classmethod
     def build(
@@ -141,8 +142,8 @@ class Explanation:
     @property
     def index(self) -> np.ndarray:
         """The labels of the rows: those of the user's frame, or their positions in the explained table."""
-        found = self.arrays.get("index", None if self.live is None else self.live.rows)
-        return np.arange(len(self)) if found is None else found
+        found = self.arrays.get("index", self.positions if self.live is None else self.live.rows)
+        return np.arange(len(self)) if found is None or len(found) != len(self) else found
 
     def with_index(self, labels: np.ndarray | None) -> Explanation:
         """The same with a label for every row; None leaves their positions."""
@@ -193,9 +194,11 @@ class Explanation:
                     if one == axis:  # twice in a matrix of features by features
                         arrays[name] = take(arrays[name], at, pick)
         names = names_left(self.feature_names, picks.get("f"))
+        positions = np.arange(len(self)) if self.positions is None else self.positions
         return replace(
             self,
             arrays=arrays,
+            positions=take(positions, 0, picks["r"]) if "r" in picks else self.positions,
             feature_names=names,
             output_names=names_left(self.output_names, picks.get("o")),
             categories=self._take_categories(picks, names),
