@@ -83,7 +83,7 @@ FIELDS: dict[str, Field] = {
         Field("step", "rf", np.float32),
         Field("flags", "rf", np.uint8, fill=0),
         # the slope is 0, but other values of the feature change the prediction
-        Field("flat", "rfo", bool, fill=False, shard=True),
+        Field("flat", "rfo", bool, fill=False, short=True, shard=True),
         # of images: the feature's number in the map of segments, the maps and the images themselves
         Field("segment", "rf", int, fill=-1, shared=True),
         Field("segments", "r..", np.int32, fill=-1, shared=True),
