@@ -267,7 +267,7 @@ class ParquetSink(TableSink):
             self.path,
             schema,
             compression="zstd",
-            use_dictionary=texts,  # numbers hardly repeat
+            use_dictionary=texts,  # pyright: ignore[reportArgumentType]  numbers hardly repeat
             write_statistics=False,
             write_page_checksum=True,
         )

@@ -5,7 +5,7 @@ unnoticed, and old code would run. So their content is part of the name the code
 folder can be written to, code is compiled in every process.
 """
 
-# pyright: basic
+# pyright: basic, reportCallIssue=false
 
 import hashlib
 import os

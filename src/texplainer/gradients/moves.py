@@ -281,7 +281,7 @@ class AveragedDifferences:
             z = step * signs[(j + 5 * pattern) % PATTERNS]
             there = x + z
             if not unbounded:
-                there = np.clip(there, np.minimum(low, x), np.maximum(high, x))
+                there = np.minimum(np.maximum(there, np.minimum(low, x)), np.maximum(high, x))
             points = np.repeat(there[:, None], 2, axis=1)
             entry = np.arange(len(j))
             own = there[entry, j][:, None] + move[part]
@@ -327,7 +327,8 @@ def directions(features: int, count: int = 2) -> Array:
 def _joined(parts: list[Gradient]) -> Gradient:
     """Blocks of rows as one."""
     names = ("values", "error", "step", "flags", "evaluations", "change")
-    return Gradient(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Gradient(**joined)
 
 
 # ------------------------------------------------------------------ the engine
@@ -392,13 +393,13 @@ def affordable(features: int, max_evals: int | None) -> tuple[int, int]:
             "Raise it, or leave it at None."
         )
     pairs = (max_evals - 2) // (2 * features)  # of evaluations for each feature
-    patterns = min(patterns, pairs // 3) or int(pairs > 1)
+    patterns = max(1, min(patterns, pairs // 3))
     return min(MANY, pairs - patterns), patterns
 
 
 def least_evals(features: int) -> int:
-    """The smallest `max_evals`: a move up and one down for every feature."""
-    return 2 * features + 2
+    """The smallest `max_evals`: a move up and one down for every feature, for the slopes and for their change."""
+    return 4 * features + 2
 
 
 def calibrated(slopes: AveragedDifferences, background: Array) -> float:
