@@ -1,14 +1,14 @@
-"""The relative change of exact Shapley values against many random moves, and the moves themselves."""
+"""The relative change of slopes and exact Shapley values against many random moves, and the moves themselves."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
 
 import texplainer as tx
-from texplainer.attributions.stability import normal_moves
+from texplainer.gradients.moves import normal_moves
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
@@ -35,3 +35,22 @@ def test_the_relative_change_of_a_forest_ranks_rows_as_many_random_moves_do():
     stated = found.diagnostics.relative_change.ravel()
     assert spearmanr(stated, expected)[0] > 0.85
     assert 0.8 < np.median(stated / expected) < 1.25
+
+
+def test_the_change_of_slopes_of_several_classes_of_trees_is_near_the_measured_one():
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 6))
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], [-0.6, 0.6])
+    model = HistGradientBoostingClassifier(max_iter=10, max_depth=3, random_state=0).fit(X, y)
+    explainer = tx.TExplainer(model, X[:200])
+    rows = X[:60]
+    found = explainer(rows)
+    sd, (low, high) = explainer.background.unit, explainer.background.bounds
+    size = np.linalg.norm(found.values, axis=1)
+    lengths = []
+    for _ in range(16):
+        moved = np.clip(rows + 0.05 * sd * rng.normal(size=rows.shape), low, high)
+        lengths.append(np.linalg.norm(explainer(moved).values - found.values, axis=1))
+    ratio = found.diagnostics.relative_change / (np.mean(lengths, axis=0) / size)
+    assert np.mean((ratio > 0.5) & (ratio < 2)) > 0.8

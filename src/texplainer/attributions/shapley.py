@@ -27,10 +27,11 @@ import numpy as np
 from texplainer.attributions import additive, line_integral, walks
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import TREE_MOVES, expected_change, moved, normally_moved, relative
+from texplainer.attributions.stability import expected_change, moved, normally_moved, relative
 from texplainer.attributions.walks import BackgroundSample, PathContributions
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley
+from texplainer.gradients.moves import TREE_MOVES
 from texplainer.types import Array
 
 #: how contributions are estimated: (context, background rows) -> contributions of their paths

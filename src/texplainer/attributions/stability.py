@@ -13,29 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtri
 
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.gradients.engine import MOVE
-from texplainer.gradients.moves import directions
+from texplainer.gradients.moves import directions, normal_moves
 from texplainer.types import Array
 
 MOVES = 2
-TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little better at twice the cost
 Moves = Callable[[int, int], Array]  # (features, count) -> moves in standard coordinates
 FLOOR = 0.01  # values below this share of the output's SD are as good as none
-
-
-def normal_moves(features: int, count: int) -> Array:
-    """Fixed moves whose numbers are normal quantiles in every feature, in another order each, (count, features).
-
-    Of mean 0 and mean square 1 (a Latin hypercube, McKay et al. 1979). The steps of a tree need several lengths
-    of moves: whether a threshold is crossed depends on the length.
-    """
-    quantiles = ndtri((np.arange(count) + 0.5) / count)
-    quantiles /= np.sqrt((quantiles**2).mean())
-    order = [np.random.default_rng((count, j)).permutation(count) for j in range(features)]
-    return quantiles[np.transpose(order)]
 
 
 def moved(context: ExplainContext, count: int = MOVES, moves_of: Moves = directions) -> list[Array]:

@@ -19,6 +19,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from texplainer.background.summary import robust_sd, varying_columns
 from texplainer.errors import InputError
@@ -39,6 +40,8 @@ MANY = 16  # nodes on a side that stand for the exact average, or twice those of
 MOST_ROWS = 32
 COVERAGE, LEAST_FACTOR, FACTOR = 0.99, 0.05, 1.0  # FACTOR without background rows to see it on
 ROUNDINGS = 4
+TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little better at twice the cost
+STEP_NODES = 4  # on a side, where steps are compared with steps
 PATTERNS, FEW = 8, 48  # patterns of joint moves; pairs of evaluations for them where features are few
 
 
@@ -177,7 +180,8 @@ class AveragedDifferences:
     sd: Array  # (features,)
     nodes: int
     factor: float = FACTOR
-    patterns: int = 1  # of joint moves by which their change is judged; 0: it is not
+    patterns: int = 1  # of joint moves by which their change is judged
+    steps: bool = False  # whether f is known to have steps: their change needs moves of several lengths
 
     def __call__(self, rows: Array) -> Gradient:
         """Slopes of rows per unit, their bounds and their change."""
@@ -192,10 +196,8 @@ class AveragedDifferences:
         error = self.factor * self.indicator(found) + self._rounding(rows, f0, found)
         error = np.where(moving[:, :, None], error, 0.0)
         step = np.where(moving, np.abs(found.move).max(axis=(2, 3)), np.nan)
-        cost, change = 1 + found.count, np.full(f0.shape, np.nan)
-        if self.patterns:
-            change, spent = self._change(rows, found)
-            cost = cost + spent
+        change, spent = self._change_of_steps(rows, f0) if self.steps else self._change(rows, found)
+        cost = 1 + found.count + spent
         return Gradient(found.slopes, error, step, np.zeros(rows.shape, np.uint8), cost, change=change)
 
     def differences(self, rows: Array, f0: Array, nodes: int | None = None) -> Differences:
@@ -267,6 +269,21 @@ class AveragedDifferences:
             np.add.at(squares, row, apart**2 / self.patterns)
         return np.sqrt(squares), 2 * self.patterns * np.bincount(row, minlength=len(rows))
 
+    def _change_of_steps(self, rows: Array, f0: Array) -> tuple[Array, np.ndarray]:
+        """As `_change`, at a few rows moved by several lengths: whether a step is crossed depends on the length."""
+        here = self.differences(rows, f0, STEP_NODES)
+        step = np.where(self.moves.half > 0, MOVE * self.sd, 0.0)
+        lengths, cost = [], here.count
+        for z in normal_moves(rows.shape[1], TREE_MOVES):
+            there = rows + step * z
+            if self.moves.bounds is not None:
+                low, high = np.minimum(self.moves.bounds[0], rows), np.maximum(self.moves.bounds[1], rows)
+                there = np.minimum(np.maximum(there, low), high)
+            found = self.differences(there, self.predictor(there), STEP_NODES)
+            lengths.append(np.sqrt((((found.slopes - here.slopes) * self.sd[:, None]) ** 2).sum(axis=1)))
+            cost = cost + found.count + 1
+        return np.mean(lengths, axis=0), cost
+
     def _moved(self, rows: Array, row: np.ndarray, column: np.ndarray, move: Array, pattern: int) -> Array:
         """F at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
         signs = directions(rows.shape[1], PATTERNS)
@@ -324,6 +341,18 @@ def directions(features: int, count: int = 2) -> Array:
     return np.sqrt(2 / np.pi) * first * np.where(odd, -1.0, 1.0)
 
 
+def normal_moves(features: int, count: int) -> Array:
+    """Fixed moves whose numbers are normal quantiles in every feature, in another order each, (count, features).
+
+    Of mean 0 and mean square 1 (a Latin hypercube, McKay et al. 1979). The steps of a tree need several lengths
+    of moves: whether a threshold is crossed depends on the length.
+    """
+    quantiles = ndtri((np.arange(count) + 0.5) / count)
+    quantiles /= np.sqrt((quantiles**2).mean())
+    order = [np.random.default_rng((count, j)).permutation(count) for j in range(features)]
+    return quantiles[np.transpose(order)]
+
+
 def _joined(parts: list[Gradient]) -> Gradient:
     """Blocks of rows as one."""
     names = ("values", "error", "step", "flags", "evaluations", "change")
@@ -374,7 +403,9 @@ def averaged_engine(
     moves, sd = moves_of(predictor, background, settings), robust_sd(background)
     moving = int(np.sum(moves.half > 0))
     usual, patterns = affordable(max(1, moving), settings.max_evals)
-    found = AveragedDifferences(predictor, moves, sd, nodes or usual, patterns=patterns)
+    found = AveragedDifferences(
+        predictor, moves, sd, nodes or usual, patterns=patterns, steps=engine.averages
+    )
     found = replace(found, factor=calibrated(found, background))
     why = "differences of predictions, one feature at a time"
     point = None if engine.averages else engine
