@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
-from texplainer.attributions.replaced import replaced
+from texplainer.gradients.moves import replaced
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
-from texplainer.attributions.replaced import noise_floor, replaced
+from texplainer.attributions.replaced import noise_floor
+from texplainer.gradients.moves import replaced
 from texplainer.types import Array
 
 

@@ -17,6 +17,7 @@ from texplainer.attributions.stability import moved, relative
 from texplainer.background.summary import Background, block_of, of_equal_count
 from texplainer.categories.detect import Categories
 from texplainer.categories.swaps import Swap
+from texplainer.gradients.moves import replaced
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -26,18 +27,6 @@ QUANTILES = 16
 def predict_points(predictor: Predictor, points: Array) -> Array:
     """Predict points of any leading shape, (..., features) -> (..., outputs)."""
     return predictor(points.reshape(-1, points.shape[-1])).reshape(*points.shape[:-1], -1)
-
-
-def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, cells: Array) -> Array:
-    """F of rows[row] with the cell in `column` replaced, (entries, outputs)."""
-    out = np.empty((len(row), len(predictor.outputs)))
-    size = predictor.piece(rows.shape[1])
-    for first in range(0, len(row), size):
-        part = slice(first, first + size)
-        points = rows[row[part]]
-        points[np.arange(len(points)), column[part]] = cells[part]
-        out[part] = predictor(points)
-    return out
 
 
 def replacement_effects(

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from texplainer.attributions.attribution import AttributionResult, ExplainContext
-from texplainer.attributions.replaced import References, noise_floor, references_of, replaced
+from texplainer.attributions.replaced import References, noise_floor, references_of
 from texplainer.attributions.stability import MOVES, expected_change, moved
+from texplainer.gradients.moves import replaced
 from texplainer.types import Array
 
 TRIED = [1, 5, 10, 14, 16]  # the few references by which the relative change is judged

@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from texplainer.background.summary import robust_sd, varying_columns
+from texplainer.background.summary import HALF_WIDTH, robust_sd, varying_columns
 from texplainer.errors import InputError
 from texplainer.gradients.engine import BANDWIDTH, MOVE, Engine, Gradient, Settings
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 LEAST, MOST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
-HALF_WIDTH = 6**0.5  # of the triangular kernel, in units of its standard deviation
 LEAST_NODES, MOST_NODES, EXTRA = 2, 8, 32  # on a side; EXTRA evaluations a side are shared by few features
 CELLS = 2**21  # of the predictions at hand at a time
 SHARED = 0.4  # part of the features' common level in a bound: a step that no node saw

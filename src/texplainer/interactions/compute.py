@@ -12,12 +12,12 @@ from texplainer.attributions.attribution import ExplainContext
 from texplainer.attributions.replaced import noise_floor
 from texplainer.attributions.shapley import exact_shapley
 from texplainer.attributions.table import DEFAULT
-from texplainer.background.summary import Background
+from texplainer.background.summary import HALF_WIDTH, Background
 from texplainer.categories.detect import Categories
 from texplainer.errors import InputError, Unsupported
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients.engine import BANDWIDTH, Engine
-from texplainer.interactions.differences import HALF_WIDTH, SecondOrder, calibrated, second_differences
+from texplainer.interactions.differences import SecondOrder, calibrated, second_differences
 from texplainer.models.predictor import Predictor
 from texplainer.support.progress import track
 from texplainer.types import Array

@@ -22,10 +22,10 @@ import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
 from texplainer.attributions.replaced import predict_points
+from texplainer.background.summary import HALF_WIDTH
 from texplainer.categories.detect import Categories
 from texplainer.types import Array
 
-HALF_WIDTH = np.sqrt(6.0)  # of the moves, in bandwidths: their kernel's SD is the bandwidth
 ROUNDINGS = 8  # of a prediction
 # Error bounds: multiples of the difference between all cells and the outer ones alone, of the pair itself and of
 # the row's pairs (root mean square); of the values where there is one move to a side. They cover steps; of a smooth
