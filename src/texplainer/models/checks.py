@@ -140,6 +140,7 @@ def _presented(predictor: Predictor, table: Any, which: np.ndarray) -> Any:
     elif kind == "pyarrow" and hasattr(table, "column_names"):
         import pyarrow as pa
 
+        table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
         part = pa.concat_tables([table.slice(i, 1) for i in which.tolist()])  # `take` lacks some types
         part = part.select(_order(schema, part.column_names))
         part = _pandas_of_arrow(part, schema) if schema.kind == "pandas" else part

@@ -3,6 +3,7 @@
 # ruff: noqa: E402  (the engine needs optional packages, asked for first)
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tree_shelf import GBR, MODELS, REAL, RFR, TWO, X, awkward, sklearn
 
 from texplainer.errors import Unsupported
 from texplainer.gradients.moves import Moves
-from texplainer.gradients.trees.ensemble import compared, raw_sums
+from texplainer.gradients.trees.ensemble import LARGEST, compared, raw_sums, unrounded
 from texplainer.gradients.trees.model import TreeModel, TreeSlopes, moved_trees
 from texplainer.gradients.trees.readers.table import load
 
@@ -37,11 +38,14 @@ def test_reads_the_model_and_finds_the_slopes_of_the_twin(name):
     widths = np.nanstd(data, axis=0) * 0.4
     widths[[feature for feature, _ in ensemble.categories]] = 0.0
     found = slopes_of(ensemble, widths, rows[:6])
-    trees = list(trees_of(ensemble))[:60]
+    bounds = {name: unrounded(ensemble, getattr(ensemble, name)) for name in ("threshold", "lower", "upper")}
+    trees = list(trees_of(replace(ensemble, **bounds)))[:60]  # rows and moves are not rounded
     if len(trees) < len(ensemble.roots):
         return
     wide = np.concatenate([widths, np.zeros(len(ensemble.categories))])
-    seen = compared(ensemble, ensemble.widen(rows[:6]))
+    cells = ensemble.widen(rows[:6])
+    rounded = compared(ensemble, cells)
+    seen = np.where(np.abs(rounded) < LARGEST, cells, rounded)
     twin = moved_slopes(trees, seen, wide, len(ensemble.base))[:, : len(widths)]
     np.testing.assert_allclose(found, twin, rtol=0, atol=1e-12 * max(1, np.abs(twin).max()))
     assert found.any()
