@@ -684,7 +684,7 @@ CASES |= {  # what shap users read from the explainer and the result
         w.contributions,
     ),
     "explanation.to_frame()": lambda w: (len(w.sh.to_frame()) > 0, True),
-    "explanation.to_shap()": lambda w: (w.sh.to_shap().values, w.contributions),
+    "explanation.to_shap()": lambda w: (w.shap and w.sh.to_shap().values, w.contributions),
     "explanation.cohorts(2)": (lambda w: w.sh.cohorts(2), ""),
     "explanation.sample(3)": lambda w: (len(w.sh.sample(3)), 3),
     "explanation.feature_importances_": (lambda w: w.sh.feature_importances_, "importance"),
