@@ -1,4 +1,6 @@
-"""Run the Python of pages while the site is built and show its outputs; fill in figures of results pages.
+"""Run the Python of pages while the site is built and show its outputs; copy figures of results pages.
+
+`python docs/execute.py` renews the figures of docs/compare.md; a test fails if one is out of date.
 
 All blocks of a page run in one namespace, in a folder of their own; what they print, the value of a last
 expression and the figures they draw follow them. An error fails the build, also a missing library or data set.
@@ -23,16 +25,16 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 #: pages whose Python runs: folders, and pages of the user guide
 RUN = ("tutorials/", "reference/", "index.md", "from_shap.md", "guide.md", "models.md", "tables.md")
 RUN += ("stability.md", "reasons.md", "categorical.md", "interactions.md")
-#: a figure of a results page: {{page \| row \| column}}
-FIGURE = re.compile(r"\{\{(.+?)\}\}")
+#: a figure of a results page: <!-- page \| row \| column -->6.0<!-- end -->
+FIGURE = re.compile(r"<!-- (.+?) -->(.*?)<!-- end -->")
 RESULTS = Path(__file__).parent / "results"
+COMPARE = Path(__file__).parent / "compare.md"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill in the figures, and put the outputs of every block behind it."""
+    """Put the outputs of every block behind it."""
     source = page.file.src_uri
-    if source == "compare.md":
-        markdown = FIGURE.sub(lambda found: figure(found.group(1)), markdown)
+    markdown = FIGURE.sub(r"\2", markdown)
     if not source.startswith(RUN) or not BLOCK.search(markdown):
         return markdown
     import matplotlib
@@ -43,6 +45,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         warnings.simplefilter("ignore")
         shown = BLOCK.sub(lambda block: block.group(0) + outputs(block.group(1), namespace, source), markdown)
     return shown.replace(os.path.realpath(folder) + os.sep, "")  # a page does not tell where it was built
+
+
+def with_figures(markdown: str) -> str:
+    """The page with every figure as the results pages have it now."""
+    return FIGURE.sub(lambda one: f"<!-- {one.group(1)} -->{figure(one.group(1))}<!-- end -->", markdown)
 
 
 def figure(place: str) -> str:
@@ -104,3 +111,7 @@ def _picture(figure: Any) -> str:
     words = html.escape(figure.axes[0].get_xlabel() if figure.axes else "", quote=True)
     data = base64.b64encode(file.getvalue()).decode()
     return f'\n<img alt="{words}" src="data:image/png;base64,{data}">\n\n'
+
+
+if __name__ == "__main__":
+    COMPARE.write_text(with_figures(COMPARE.read_text(encoding="utf-8")), encoding="utf-8")
