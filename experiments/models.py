@@ -97,15 +97,19 @@ PAPER_ACCURACY: dict[tuple[str, str], float] = {
 }
 
 
-def train(name: str, dataset: Dataset, *, epochs: int | None = None, cache: Path | None = None) -> Trained:
+def train(
+    name: str, dataset: Dataset, *, epochs: int | None = None, cache: Path | None = None, seed: int = 0
+) -> Trained:
     """Give the paper's model `name` fitted on `dataset`, from the cache if it was fitted before.
 
-    `epochs` replaces the paper's number of training rounds, for smoke runs.
+    `epochs` replaces the paper's number of training rounds, for smoke runs; `seed` is the model's own.
     """
     recipe = RECIPES.get(name)
     if recipe is None:
         raise InputError(f"unknown model {name!r}; the paper's models are {', '.join(RECIPES)}")
-    changes = {recipe.rounds: epochs} if epochs is not None else {}
+    changes: dict[str, Any] = {"random_state": seed}
+    if epochs is not None:
+        changes[recipe.rounds] = epochs
     if dataset.name in STOPPED_EARLY and recipe.library == "sklearn":
         changes["early_stopping"] = True
     recipe = replace(recipe, settings=recipe.settings | changes)

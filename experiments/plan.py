@@ -68,6 +68,8 @@ class Sizes:
 
 # Many data sets with few rows each, since tests and intervals are over data sets; three seeds.
 AUTHORS_ROWS = 150  # 40 rows are too few for a mean of ratios on 20-FT
+TRAININGS = 5  # of a network, another split and another draw of synthetic tables: what their chance decides
+REPEATED: tuple[Kind, ...] = ("boxplots", "authors")
 #: fewer rows for the machine: SHAP and the other estimators ask it for 100 background rows per coalition
 SVM_EXPLAINED = 4
 TASKS = tuple(range(10, 101, 10))
@@ -103,7 +105,7 @@ class Run:
     @property
     def name(self) -> str:
         """The name its files carry."""
-        repeated = self.experiment.kind == "boxplots"
+        repeated = self.experiment.kind in REPEATED
         return f"{self.experiment.name}_{self.part}" if repeated else self.experiment.name
 
     @property
@@ -161,5 +163,12 @@ def expand(experiments: Mapping[str, Experiment], names: Sequence[str], sizes: S
     return [
         Run(experiment, sizes, part)
         for experiment in chosen
-        for part in range(sizes.repetitions if experiment.kind == "boxplots" else 1)
+        for part in range(repetitions(experiment, sizes))
     ]
+
+
+def repetitions(experiment: Experiment, sizes: Sizes) -> int:
+    """How many runs an experiment has."""
+    if experiment.kind == "authors":
+        return min(TRAININGS, sizes.repetitions)
+    return sizes.repetitions if experiment.kind == "boxplots" else 1

@@ -22,7 +22,7 @@ from experiments.plan import CONTROL_LINES, METRICS_OF, WITH_CONTROLS, Run
 from experiments.results import Result
 from experiments.wide.models import fit_wide
 from texplainer import datasets
-from texplainer.datasets import Dataset
+from texplainer.datasets import Dataset, synthetic
 from texplainer.metrics import evaluate
 from texplainer.types import Array
 
@@ -65,9 +65,10 @@ def execute(run: Run) -> Result:
 
 def paper_subject(run: Run) -> RunSubject:
     """One of the paper's models on one of its data sets."""
-    dataset = datasets.load(run.experiment.dataset)
+    again = run.part if run.experiment.kind == "authors" else 0
+    dataset = drawn_again(run.experiment.dataset, again)
     training = shortened(dataset, run.sizes.train_rows)
-    trained = models.train(run.experiment.model, training, epochs=run.sizes.epochs)
+    trained = models.train(run.experiment.model, training, epochs=run.sizes.epochs, seed=again)
     setting = Setting(
         model=trained.model,
         background=dataset.X_train,
@@ -82,6 +83,18 @@ def paper_subject(run: Run) -> RunSubject:
         training.X_train if run.experiment.kind == "authors" else dataset.X_test
     )  # their code's, the text's
     return RunSubject(setting, rows[: run.rows], {"model": known, "dataset": about(dataset)})
+
+
+def drawn_again(name: str, again: int) -> Dataset:
+    """The paper's data set (0), or the same with another split and, where it is synthetic, another draw."""
+    redraw = {
+        "4ft": lambda seed: synthetic.four_features(seed=1234 + seed),
+        "20ft": lambda seed: synthetic.clusters("20ft", features=20, seed=567 + seed),
+    }.get(name)
+    split = datasets.SPLIT_SEED + again
+    return (
+        datasets.prepare(redraw(again), seed=split) if redraw and again else datasets.load(name, seed=split)
+    )
 
 
 def wide_subject(run: Run) -> RunSubject:

@@ -86,9 +86,12 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
         yield (
             "p",
             "Algorithm 1 as its authors' code measured it: training rows, the first draws of the same class "
-            f"as neighbours, standard deviation 0.001, exact zeros skipped, {AUTHORS_ROWS} rows:",
+            f'as neighbours, standard deviation 0.001, exact zeros skipped, {AUTHORS_ROWS} rows. "Trained again": '
+            "the range of further runs, each with another split, another seed of the model and, where the table is "
+            "synthetic, another draw of it:",
         )
         yield "table", ranks.training_rows_table(training)
+        yield "list", ranks.training_rows_sentences(training)
     if tables:
         yield "p", "Average ranks among the paper's explainers, beside those of the paper's own tables:"
         yield "table", ranks.comparison_table(tables)

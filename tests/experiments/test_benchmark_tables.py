@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import experiments
-from experiments import ranks, results, statistics, tables
+from experiments import ranks, results, runs, statistics, tables
 from experiments.lines import AUTHORS, INDUCED, LINES, PRINTED, WIDE_LINES, question_of
 from experiments.pages import document, paper
 from experiments.paper import EXPERIMENTS, plan
@@ -22,6 +22,7 @@ from experiments.ranks import PAPER_ROWS
 from experiments.results import Result
 from experiments.wide import blocks
 from experiments.wide.experiments import WIDE_DATASETS, wide_plan
+from texplainer import datasets
 from texplainer.errors import InputError
 
 PARTS = {"ris": ("max", "mean"), "ros": ("max", "mean"), "res": ("max",), "lap": ("mean",)}
@@ -35,9 +36,9 @@ def parts_of(metric: str, k: tuple[int, ...]) -> tuple[str, ...]:
     return PARTS.get(metric.removesuffix("_skipped"), ("",))
 
 
-def handmade(name: str, numbers: dict[str, float] | None = None) -> Result:
+def handmade(name: str, numbers: dict[str, float] | None = None, part: int = 0) -> Result:
     """A result in which an explainer scores its number on every score of its run, in each of three rows."""
-    run = plan([name], QUICK)[0]
+    run = plan([name], QUICK)[part]
     scores: dict[tuple[str, str], np.ndarray] = {}
     for explainer in (*run.experiment.lines, *CONTROL_LINES):
         base = (numbers or {}).get(explainer, 9.0)
@@ -292,6 +293,25 @@ def test_a_headline_says_whether_it_reproduces_and_how_far_its_interval_reaches(
     wide.scores[AUTHORS, "ris_skipped/mean"][:] = [1.0, 20.0, 300.0]  # type: ignore[index]
     text = ranks.headline([wide], "RIS mean", "authors' set-up")
     assert "in 0 of 1 tables" in text and "reaches that far in 1." in text
+
+
+def test_a_table_that_was_trained_again_says_what_is_chance() -> None:
+    parts = [
+        handmade("authors_3hnn_20ft", {AUTHORS: number}, part) for part, number in enumerate((100.0, 26.2))
+    ]
+    other = [
+        handmade("authors_3hnn_4ft", {AUTHORS: number}, part) for part, number in enumerate((100.0, 90.0))
+    ]
+    _, body = ranks.training_rows_table([*parts[::-1], *other])
+    assert body[0][:6] == ["3hnn_20ft", "26.2", "100", "3.8", "26.2 to 26.2", "1 of 2"]
+    ris, _ = ranks.training_rows_sentences([*parts, *other])
+    assert "in 0 of 2 tables; in 1 the range over the trainings reaches that far; not 3hnn_4ft." in ris
+
+
+def test_a_table_is_drawn_and_split_again() -> None:
+    first, again = (runs.drawn_again("4ft", part) for part in (0, 1))
+    assert np.array_equal(first.X_train, datasets.load("4ft").X_train)
+    assert np.isin(again.X_train[:, 0], first.X_train[:, 0]).mean() < 0.01  # the extremes are scaled to 0 and 1
 
 
 def test_ranks_share_ties_and_put_the_undefined_last() -> None:
