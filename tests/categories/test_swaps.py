@@ -264,6 +264,16 @@ def test_a_level_the_background_never_saw_is_explained_if_the_model_takes_it():
     assert explanation.data[1, explanation.feature_names.index("colour")] == "green"
 
 
+def test_a_level_never_seen_is_explained_beside_one_hot_columns():
+    background = pd.get_dummies(table().assign(town=["A", "B"] * (len(table()) // 2)), columns=["colour"])
+    town = {"A": 1.0, "B": 2.0, "C": 5.0}
+    model = lambda t: t["age"].to_numpy() + t["town"].map(town).to_numpy(dtype=float)  # noqa: E731
+    rows = background[:2].assign(town=["C", "A"])
+    explanation = TExplainer(model, background)(rows)
+    np.testing.assert_allclose(explanation.predictions, model(rows))
+    assert explanation[:, "town"].data.ravel().tolist() == ["C", "A"]
+
+
 def test_a_level_the_model_does_not_take_makes_its_row_undefined_alone():
     def model(t: pd.DataFrame) -> np.ndarray:
         return t["age"].to_numpy() + np.array([COLOUR[c] for c in t["colour"]])

@@ -75,6 +75,25 @@ def test_declared_integer_categories_come_back_as_integers():
     assert schema.write(rows)["job"].dtype.kind == "i"
 
 
+def test_categories_that_other_calls_met_change_nothing():
+    table = pd.DataFrame({"n": [0.5, 0.7, 0.1], "job": [7, 3, 7]})
+    schema, rows = frames.learn(table, categorical=["job"])
+    other = schema.read(pd.DataFrame({"n": [0.5, 0.5], "job": [2.5, 4.0]}))
+    assert schema.write(rows)["job"].dtype.kind == "i"
+    assert schema.write(other[1:])["job"].tolist() == [4.0]
+    assert schema.write(np.concatenate([rows, other]))["job"].tolist() == [7.0, 3.0, 7.0, 2.5, 4.0]
+
+
+def test_rows_have_the_same_keys_in_whatever_order_their_categories_are_met():
+    background = pd.DataFrame({"n": [0.5, 0.7], "job": ["a", "b"]})
+    first, second = (frames.learn(background)[0] for _ in range(2))
+    table = pd.DataFrame({"n": [1.0, 2.0, 1.0], "job": ["new", "newer", "a"]})
+    forwards, backwards = first.read(table), second.read(table[::-1])
+    assert not np.array_equal(forwards, backwards[::-1])
+    assert first.keys(forwards) == second.keys(backwards)[::-1]
+    assert len(set(first.keys(forwards))) == 3
+
+
 def test_missing_cells_are_nan():
     _, rows = frames.learn(
         pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "m": [1.0, 2.0, np.nan]})

@@ -50,7 +50,7 @@ class Predictor:
     batch_rows: int = BATCH_ROWS
     predicted: bool = False  # the explained output is each row's own predicted class
     ending: str = ""  # of a network that gives probabilities: "sigmoid" or "softmax"
-    cache: MutableMapping[Any, Array] | None = None  # (scale, a row's bytes) -> its prediction
+    cache: MutableMapping[Any, Array] | None = None  # (scale, *key of a row) -> its prediction
     repeatable: bool = True  # whether the model gave the same answer when it was asked twice
     row_by_row: bool = True  # whether the answer to a row does not depend on the others
 
@@ -71,7 +71,7 @@ class Predictor:
 
     def _remembered(self, cache: MutableMapping[Any, Array], rows: Array) -> Array:
         """Predict the rows that were not predicted before, each once."""
-        keys = [(self.scale, row.tobytes()) for row in np.ascontiguousarray(rows, dtype=np.float64)]
+        keys = [(self.scale, *key) for key in self.schema.keys(rows)]
         places = list({key: i for i, key in enumerate(keys) if key not in cache}.values())
         for first in range(0, len(places), self.batch_rows):  # what was answered before a failure is kept
             part = places[first : first + self.batch_rows]

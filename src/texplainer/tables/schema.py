@@ -73,8 +73,8 @@ class Schema:
     absent
         What the model takes a value for that a scipy sparse table does not store: 0, or NaN (missing).
     unseen
-        Column index -> {category met after the background: its code}. Codes are never used again for another
-        category, so that calls from several threads do not meet.
+        Column index -> {category met after the background: its code}. Only added to, and a code means one category
+        for good: calls from several threads do not disturb each other, nor do earlier calls change later ones.
     """
 
     names: tuple[str, ...]
@@ -173,9 +173,11 @@ class Schema:
             return native.times_of(values, self.times[index])
         if index not in self.levels:
             return values.astype(np.float32) if self.narrow_floats else values
-        levels = (*self.levels[index], *self.unseen.get(index, ()))
         missing = ~np.isfinite(values)
-        codes = np.where(missing, 0, values).astype(int)
+        known, codes = len(self.levels[index]), np.where(missing, 0, values).astype(int)
+        new = self._new(values, index)
+        levels = (*self.levels[index], *new.values())
+        codes = np.where(codes < known, codes, known + np.searchsorted([*new], codes))
         numbers = bool(levels) and all(isinstance(level, (int, float)) for level in levels)
         if numbers and not (missing.any() and any(isinstance(v, bool) or abs(v) > 2**53 for v in levels)):
             out = np.asarray(levels)[codes]
@@ -199,12 +201,27 @@ class Schema:
 
     def _dtype(self, rows: Array, index: int) -> Any:
         """Return the dtype of a categorical column, extended by the categories that occur only in `rows`."""
-        known, codes = len(self.levels[index]), rows[:, index]
-        if not np.nanmax(codes, initial=-1.0) >= known:
-            return self.dtypes[index]
-        new = {code: level for level, code in list(self.unseen[index].items())}
-        present = np.unique(codes[codes >= known]).astype(int)  # of these rows alone
-        return native.wider(self.dtypes[index], [new[code] for code in present])
+        new = self._new(rows[:, index], index)
+        return native.wider(self.dtypes[index], list(new.values())) if new else self.dtypes[index]
+
+    def _new(self, values: Array, index: int) -> dict[int, Any]:
+        """Code -> category of what a column holds beyond its levels: what other calls met changes nothing here."""
+        if not np.nanmax(values, initial=-1.0) >= len(self.levels[index]):
+            return {}
+        met = list(self.unseen[index])
+        present = np.unique(values[values >= len(self.levels[index])]).astype(int)
+        return {code: met[code - len(self.levels[index])] for code in present.tolist()}
+
+    def keys(self, rows: Array) -> list[tuple[bytes, tuple[Any, ...]]]:
+        """What tells rows apart, also in another process: their floats, and their categories without a level."""
+        rows = np.array(rows, dtype=np.float64, order="C")
+        new: list[tuple[Any, ...]] = [()] * len(rows)
+        for j, levels in self.levels.items():
+            categories = self._new(rows[:, j], j)
+            for i in np.flatnonzero(rows[:, j] >= len(levels)) if categories else ():
+                new[i] += (categories[int(rows[i, j])],)
+                rows[i, j] = len(levels)
+        return [(row.tobytes(), own) for row, own in zip(rows, new, strict=True)]
 
     def wide(self, rows: Array) -> Array:
         """Return the rows of the model's table, as floats."""
@@ -229,7 +246,14 @@ class Schema:
             levels[j] = onehot.level_names(names[j], columns, group.patterns)
             ordinal |= {j} if len(columns) == 1 else set()  # a 0/1 column has a direction
         schema = Schema(
-            names, self.kind, levels, named=self.named, ordinal=frozenset(ordinal), inner=self, layout=layout
+            names,
+            self.kind,
+            levels,
+            named=self.named,
+            ordinal=frozenset(ordinal),
+            inner=self,
+            layout=layout,
+            unseen={plain[c]: self.unseen.setdefault(c, {}) for c in self.levels if c in plain},
         )
         return schema, layout.to_codes(rows, self.names)
 
