@@ -311,7 +311,8 @@ def test_a_table_that_was_trained_again_says_what_is_chance() -> None:
 def test_a_table_is_drawn_and_split_again() -> None:
     first, again = (runs.drawn_again("4ft", part) for part in (0, 1))
     assert np.array_equal(first.X_train, datasets.load("4ft").X_train)
-    assert np.isin(again.X_train[:, 0], first.X_train[:, 0]).mean() < 0.01  # the extremes are scaled to 0 and 1
+    # the extremes are scaled to 0 and 1
+    assert np.isin(again.X_train[:, 0], first.X_train[:, 0]).mean() < 0.01
 
 
 def test_ranks_share_ties_and_put_the_undefined_last() -> None:
