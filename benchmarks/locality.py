@@ -2,8 +2,9 @@
 
     python benchmarks/locality.py              writes docs/results/locality.md
 
-Every method's values are compared with measured moves of one feature by 0.1, 0.25, 0.5 and 1 SD to either side,
-by rank correlation over the features of a row. TEXPLAINER_DATA names the folder of the real data sets.
+Every method's values are compared with measured moves of one feature by 0.1, 0.25, 0.5 and 1 SD, by rank correlation
+over the features of a row: first with the change that the move itself makes, f(x + m SD_j) - f(x - m SD_j), by size
+and with its sign, then with changes to either side. TEXPLAINER_DATA names the folder of the real data sets.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ MOVES = (0.1, 0.25, 0.5, 1.0)
 STEPS = 8  # to either side, of the largest change within a distance
 ROWS, BACKGROUND = 40, 200
 METHODS = ("slope", "gradient", "two-point", "SHAP", "LIME")
+UNSIGNED = ("SHAP",)  # its sign is relative to the background, not that of a move
 
 
 def tables() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -76,6 +78,18 @@ def explained(model: Any, background: np.ndarray, rows: np.ndarray) -> dict[str,
     return out
 
 
+def moved(
+    predict: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, sd: np.ndarray, move: float
+) -> np.ndarray:
+    """The change of f between a move of one feature down and one up by so many SDs, (rows, features)."""
+    out = np.empty(rows.shape)
+    for j in range(rows.shape[1]):
+        step = np.zeros(rows.shape[1])
+        step[j] = move * sd[j]
+        out[:, j] = predict(rows + step) - predict(rows - step)
+    return out
+
+
 def measured(
     predict: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, sd: np.ndarray, move: float
 ) -> np.ndarray:
@@ -102,19 +116,29 @@ def largest_within(
     return out
 
 
-def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """The mean over rows of the rank correlation of |a| and b; rows where one of them is constant are left out."""
-    one, two = rankdata(np.abs(a).round(12), axis=1), rankdata(b.round(12), axis=1)
+def rank_correlation(a: np.ndarray, b: np.ndarray, signed: bool = False) -> float:
+    """The mean over rows of the rank correlation of a and b, |a| and |b| unless `signed`.
+
+    Rows where one of them is constant are left out.
+    """
+    if not signed:
+        a, b = np.abs(a), np.abs(b)
+    one, two = rankdata(a.round(12), axis=1), rankdata(b.round(12), axis=1)
     one, two = one - one.mean(axis=1, keepdims=True), two - two.mean(axis=1, keepdims=True)
     size = np.sqrt((one**2).sum(axis=1) * (two**2).sum(axis=1))
     return float(np.mean((one * two).sum(axis=1)[size > 0] / size[size > 0]))
 
 
-def correlations() -> dict[str, dict[str, list[float]]]:
-    """Model -> method -> its mean rank correlation over the tables: moves by a distance, then within it."""
-    out: dict[str, dict[str, list[float]]] = {}
+def correlations() -> dict[str, dict[str, np.ndarray]]:
+    """Model -> method -> its mean rank correlation over the tables, (truths, moves).
+
+    The truths: the size of the move's own change, the same with its sign, the mean |change| of both sides, the
+    largest |change| within the distance.
+    """
+    out: dict[str, dict[str, np.ndarray]] = {}
+    truths = ((moved, False), (moved, True), (measured, False), (largest_within, False))
     for kind, build in MODELS.items():
-        found: dict[str, list[list[float]]] = {name: [] for name in METHODS}
+        found: dict[str, list[np.ndarray]] = {name: [] for name in METHODS}
         for X, y in tables().values():
             order = np.random.default_rng(0).permutation(len(X))
             X, y = X[order], y[order]
@@ -122,21 +146,29 @@ def correlations() -> dict[str, dict[str, list[float]]]:
             model = build().fit(train, y[ROWS : ROWS + 1000])
             background, rows = train[:BACKGROUND], X[:ROWS]
             sd = robust_sd(background)
-            truth = [
-                how(model.predict, rows, sd, move) for how in (measured, largest_within) for move in MOVES
-            ]
+            changes = [[how(model.predict, rows, sd, move) for move in MOVES] for how, _ in truths]
             for name, values in explained(model, background, rows).items():
-                found[name].append([rank_correlation(values, moved) for moved in truth])
-        out[kind] = {name: list(np.mean(values, axis=0)) for name, values in found.items()}
+                found[name].append(
+                    np.array(
+                        [
+                            [rank_correlation(values, change, signed) for change in of]
+                            for of, (_, signed) in zip(changes, truths, strict=True)
+                        ]
+                    )
+                )
+        out[kind] = {name: np.mean(values, axis=0) for name, values in found.items()}
         print(kind, out[kind]["slope"], out[kind]["two-point"], flush=True)
     return out
 
 
 def misplaced() -> dict[str, dict[str, float]]:
-    """Explained as a function or as trees -> method -> the share of |values| on features that do nothing in 1 SD."""
+    """Explained as a function or as trees -> method -> the share of |values| on features that do nothing in 1 SD.
+
+    The measured moves of the explained model are shown like methods: what it does itself, no attribution can mend.
+    """
     out = {}
     for given in ("function", "boosted trees"):
-        shares: dict[str, list[float]] = {name: [] for name in METHODS}
+        shares: dict[str, list[float]] = {}
         for function in gated.GATED.values():
             X = function.sample(4000, 0)
             background, rows = X[:BACKGROUND], X[-ROWS:]
@@ -144,57 +176,104 @@ def misplaced() -> dict[str, dict[str, float]]:
             model: Any = function
             if given != "function":
                 model = HistGradientBoostingRegressor(max_iter=200, random_state=0).fit(X, function(X))
-            for name, values in explained(model, background, rows).items():
-                size = np.abs(values)
+            predict, sd = getattr(model, "predict", model), robust_sd(background)
+            values = explained(model, background, rows)
+            values |= {f"moves of {move:g} SD": moved(predict, rows, sd, move) for move in MOVES}
+            for name, of in values.items():
+                size = np.abs(of)
                 some = (size.sum(axis=1) > 1e-9) & idle.any(axis=1)
                 share = (size * idle).sum(axis=1)[some] / size.sum(axis=1)[some]
-                shares[name].append(float(np.mean(share)) if some.any() else 0.0)
+                shares.setdefault(name, []).append(float(np.mean(share)) if some.any() else 0.0)
         out[given] = {name: float(np.mean(values)) for name, values in shares.items()}
         print(given, out[given], flush=True)
     return out
 
 
-def page(found: dict[str, dict[str, list[float]]], mass: dict[str, dict[str, float]]) -> str:
-    """The page."""
-    lines = [
-        "# Locality",
-        "",
-        "Mean rank correlation of a row's |values| with what moving one feature does; 1 is best. Left: the mean",
-        "|change| for a move of m SD to either side. Right: the largest |change| for moves of up to m SD.",
-        "",
-        "| model | method | "
-        + " | ".join([*(f"{m:g} SD" for m in MOVES), *(f"up to {m:g} SD" for m in MOVES)])
-        + " |",
-        "|---|---|" + "---|" * (2 * len(MOVES)),
-    ]
+def table(
+    found: dict[str, dict[str, np.ndarray]], truths: tuple[int, int], names: tuple[str, str]
+) -> list[str]:
+    """The rank correlations with two of the truths, as lines."""
+    heads = [name.format(f"{m:g} SD") for name in names for m in MOVES]
+    lines = ["| model | method | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for kind, methods in found.items():
-        lines += [f"| {kind} | {n} | " + " | ".join(f"{v:.3f}" for v in methods[n]) + " |" for n in METHODS]
-    lines += [
-        "",
-        "Share of |values| on features that do nothing within 1 SD, on functions with gates; 0 is best.",
-        "",
-    ]
-    lines += ["| explained | " + " | ".join(METHODS) + " |", "|---|" + "---|" * len(METHODS)]
-    lines += [f"| {given} | " + " | ".join(f"{mass[given][n]:.4f}" for n in METHODS) + " |" for given in mass]
-    names = ", ".join(tables())
+        for name in METHODS:
+            cells = [
+                "" if truth == 1 and name in UNSIGNED else f"{v:.3f}"
+                for truth in truths
+                for v in methods[name][truth]
+            ]
+            lines.append(f"| {kind} | {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def differences(found: dict[str, dict[str, np.ndarray]]) -> list[str]:
+    """The slope's rank correlation less that of the two-point difference, as lines."""
+    heads = [f"{name}{m:g} SD" for name in ("", "with sign, ") for m in MOVES]
+    lines = ["| model | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    for kind, methods in found.items():
+        apart = (methods["slope"] - methods["two-point"])[:2].ravel()
+        lines.append(f"| {kind} | " + " | ".join(f"{v:+.3f}" for v in apart) + " |")
+    return lines
+
+
+def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, float]]) -> str:
+    """The page."""
+    shares = list(mass["function"])
     return "\n".join(
         [
-            *lines,
+            "# Locality",
+            "",
+            "Do the values rank the features of a row as moving one feature at a time does? Mean rank correlation with",
+            "measured moves; 1 is best.",
+            "",
+            "## The change made by the move",
+            "",
+            "f(x + m SD) - f(x - m SD), by size (left) and with its sign (right).",
+            "",
+            *table(found, (0, 1), ("{}", "with sign, {}")),
+            "",
+            "The slope less the two-point difference at 0.25 SD; negative where the difference is better:",
+            "",
+            *differences(found),
+            "",
+            "## Changes to either side",
+            "",
+            "Left: the mean |change| for a move of m SD to either side. Right: the largest |change| for moves of up to",
+            "m SD.",
+            "",
+            *table(found, (2, 3), ("{}", "up to {}")),
+            "",
+            "## Features that do nothing",
+            "",
+            "Share of |values| on features that do nothing within 1 SD, on functions with gates; 0 is best.",
+            "",
+            "| explained | " + " | ".join(shares) + " |",
+            "|---|" + "---|" * len(shares),
+            *(
+                f"| {given} | " + " | ".join(f"{of[n]:.4f}" for n in shares) + " |"
+                for given, of in mass.items()
+            ),
+            "",
+            "The last columns are the model's own changes, f(x + m SD) - f(x - m SD), in place of values. The trees",
+            "are fitted to the functions and react to the idle features themselves: slopes of trees are exact, so",
+            "that their share is the model's, averaged over moves of up to 0.61 SD.",
             "",
             "## How",
             "",
-            f"Tables: {names}; {ROWS} held-out rows each, {BACKGROUND} background rows.",
+            f"Tables: {', '.join(tables())}; {ROWS} held-out rows each, {BACKGROUND} background rows.",
             "`slope` averages over moves of this feature alone, up to 0.61 SD. `gradient` is the derivative at the",
             "point; of trees, whose derivative is 0, the same average as `slope`. `two-point` is one central",
             "difference at 0.25 SD: 2n evaluations, and the plain baseline. SHAP answers another question: its",
-            "values are relative to the background. LIME runs with continuous features and 1,000 samples.",
+            "values are relative to the background, and so is their sign. LIME runs with continuous features and",
+            "1,000 samples.",
             "",
             "## Limits",
             "",
-            "Two-point differences are the measured moves themselves at 0.25 SD, and therefore near 1 there. The",
+            "The two-point difference is the measured move itself at 0.25 SD, and therefore 1 there. The",
             "networks fit small tables closely: no value at one scale ranks all four distances well. `slope` stays",
-            "inside the data's range, measured moves do not. Moves change one feature at a time, also where such",
-            "rows do not occur. Rows in which a method gives all features the same value are left out for it.",
+            "inside the data's range and takes the neighbouring values of discrete columns, measured moves do",
+            "neither. Moves change one feature at a time, also where such rows do not occur. Rows in which a method",
+            "gives all features the same value are left out for it.",
             "",
             "`python benchmarks/locality.py`",
             "",
