@@ -25,8 +25,8 @@ import texplainer as tx
 
 SOURCE = Path(tx.__file__).parent
 ROWS = 3
-#: the most files that a row should pass through
-TARGETS = {"black box": 28, "trees with a category": 34}
+#: the most files that a row may pass through
+TARGETS = {"black box": 25, "trees with a category": 34}
 
 
 def black_box() -> tuple[Any, pd.DataFrame]:

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from texplainer import TExplainer
-from texplainer.attributions.stability import MOVE, MOVES, directions
+from texplainer.attributions.attribution import MOVE, MOVES, directions
 from texplainer.attributions.table import GENERAL
 from texplainer.diagnostics import PROBE, UNSTABLE
 

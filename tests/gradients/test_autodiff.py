@@ -108,7 +108,7 @@ def test_derivatives_that_are_not_the_models_are_refused(broken, why):
     predictor = predictor_of(broken())
     with pytest.raises(Unsupported, match=why):
         autodiff.build(predictor, X, Settings())
-    assert choose(predictor, X, "auto", Settings(smoothing=0)).name == "finite-difference"
+    assert choose(predictor, X, "auto", Settings(bandwidth=0)).name == "finite-difference"
 
 
 def test_other_models_are_refused_with_the_reason():

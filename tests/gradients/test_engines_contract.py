@@ -6,6 +6,7 @@ A new line in `ENGINES` needs a line in `MODELS` here.
 """
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from texplainer import TExplainer
-from texplainer.errors import InputError
+from texplainer.errors import EngineWarning, InputError
+from texplainer.gradients import choose as choose_module
 from texplainer.gradients.choose import ENGINES, NEEDS, choose
 from texplainer.gradients.engine import Settings
 from texplainer.models import predictor as prediction
@@ -71,7 +73,7 @@ def test_every_engine_has_a_model():
 @pytest.mark.parametrize(("engine", "make", "scale"), CASES)
 def test_contract(engine, make, scale):
     predictor = _predictor(make(), scale)
-    built = choose(predictor, X, engine, Settings(smoothing=0 if engine != "tree" else 0.25))
+    built = choose(predictor, X, engine, Settings(bandwidth=0 if engine != "tree" else 0.25))
     assert built.name == engine and built.why.startswith("asked for; ")
     rows = X[:24]
     found = built.gradient(rows)
@@ -85,7 +87,7 @@ def test_contract(engine, make, scale):
     if scale == "probability":
         np.testing.assert_allclose(found.values.sum(axis=2), 0.0, atol=1e-6 * np.abs(found.values).max())
     if engine in ("closed-form", "autodiff"):
-        twin = choose(predictor, X, "finite-difference", Settings(smoothing=0)).gradient(rows)
+        twin = choose(predictor, X, "finite-difference", Settings(bandwidth=0)).gradient(rows)
         # log-odds taken from a probability lose digits as it nears 0 or 1: the model's doing, not the engine's
         clear = np.abs(predictor(rows)).max(axis=1) < 8
         gap = np.abs(found.values - twin.values)[clear]
@@ -96,7 +98,7 @@ def test_contract(engine, make, scale):
 
 @pytest.mark.parametrize(("engine", "make", "scale"), CASES[:1] + CASES[-2:])
 def test_one_output_is_a_column_of_all(engine, make, scale):
-    model, wish = make(), Settings(smoothing=0 if engine != "tree" else 0.25)
+    model, wish = make(), Settings(bandwidth=0 if engine != "tree" else 0.25)
     every = choose(_predictor(model, scale), X, engine, wish).gradient(X[:8]).values
     one = choose(_predictor(model, scale, output=1), X, engine, wish).gradient(X[:8]).values
     np.testing.assert_allclose(one[:, :, 0], every[:, :, 1], rtol=1e-6, atol=1e-10)
@@ -134,6 +136,18 @@ def test_an_engine_of_other_libraries_is_not_built_and_has_its_reason(monkeypatc
     assert [line for line in lines if line.startswith("not ")] == [
         f"not {name}: {reason}" for name, reason in NEEDS.items()
     ]
+
+
+def test_a_missing_package_is_named_and_the_model_is_explained_without_it(monkeypatch):
+    def without_trees(name):
+        if "trees" in name:
+            raise ModuleNotFoundError("No module named 'numba'", name="numba")
+        return import_module(name)
+
+    monkeypatch.setattr(choose_module, "import_module", without_trees)
+    with pytest.warns(EngineWarning, match="the tree engine needs the package 'numba'"):
+        built = choose(_predictor(forest(), "probability"), X, "auto", Settings())
+    assert built.name == "finite-difference" and "needs the package 'numba'" in built.why
 
 
 def test_an_unknown_engine_is_named():

@@ -12,8 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from texplainer.attributions.attribution import Attribution, AttributionResult, ExplainContext
-from texplainer.attributions.stability import moved, relative
+from texplainer.attributions.attribution import (
+    Attribution,
+    AttributionResult,
+    ExplainContext,
+    moved,
+    relative,
+)
 from texplainer.background.summary import Background, block_of, of_equal_count
 from texplainer.categories.detect import Categories
 from texplainer.categories.swaps import Swap

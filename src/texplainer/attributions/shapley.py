@@ -25,9 +25,15 @@ from typing import Any
 import numpy as np
 
 from texplainer.attributions import additive, line_integral, walks
-from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.attribution import (
+    AttributionResult,
+    ExplainContext,
+    expected_change,
+    moved,
+    normally_moved,
+    relative,
+)
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import expected_change, moved, normally_moved, relative
 from texplainer.attributions.walks import BackgroundSample, PathContributions
 from texplainer.errors import InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley

@@ -17,10 +17,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.attribution import (
+    MOVES,
+    AttributionResult,
+    ExplainContext,
+    moved,
+    normally_moved,
+    relative,
+)
 from texplainer.attributions.differences import discrete_slopes
 from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects
-from texplainer.attributions.stability import MOVES, moved, normally_moved, relative
 from texplainer.gradients.engine import Gradient
 from texplainer.gradients.moves import TREE_MOVES
 from texplainer.types import Array

@@ -11,9 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from texplainer.attributions.attribution import AttributionResult, ExplainContext
+from texplainer.attributions.attribution import (
+    MOVES,
+    AttributionResult,
+    ExplainContext,
+    expected_change,
+    moved,
+)
 from texplainer.attributions.replaced import References, noise_floor, references_of
-from texplainer.attributions.stability import MOVES, expected_change, moved
 from texplainer.gradients.moves import replaced
 from texplainer.types import Array
 

@@ -18,9 +18,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import t as student
 
-from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.attribution import MOVES, ExplainContext
 from texplainer.attributions.replaced import noise_floor
-from texplainer.attributions.stability import MOVES
 from texplainer.errors import InputError
 from texplainer.types import Array
 

@@ -2,7 +2,7 @@
 
 Each library contributes the map of the network's raw outputs (`RAW_MAPS`): a forward pass, and a
 pullback that is the library's own reverse pass, one per explained output. The link to probabilities
-or margins is shared (`links`). A model is left as it was found: its training mode, its parameters'
+or margins is shared (`maps`). A model is left as it was found: its training mode, its parameters'
 gradients and the library's random state do not change; its float width and device are kept.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.gradients import links, maps
+from texplainer.gradients import maps
 from texplainer.gradients.engine import BATCH, Engine, Settings
+from texplainer.gradients.maps import Map, Pullback, compose, identity
 from texplainer.gradients.steps import check_steps
-from texplainer.gradients.transformers import Map, Pullback, compose, identity
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -65,9 +65,9 @@ def _link(scale: str, columns: int, ending: str = "") -> Map:
     if scale == "raw":
         return identity
     if ending:
-        probability = links.pair if columns == 1 else identity
-        return probability if scale == "probability" else compose(probability, links.log_odds)
-    return links.of_scores(scale, columns)
+        probability = maps.pair if columns == 1 else identity
+        return probability if scale == "probability" else compose(probability, maps.log_odds)
+    return maps.of_scores(scale, columns)
 
 
 # ---------------------------------------------------------------- one map per library

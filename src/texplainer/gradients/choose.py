@@ -8,6 +8,7 @@ one column of codes are expanded for the engine, as for the model.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,7 @@ from importlib import import_module
 
 import numpy as np
 
-from texplainer.errors import InputError, Unsupported
+from texplainer.errors import EngineWarning, InputError, Unsupported
 from texplainer.gradients.engine import Engine, ExactShapley, Gradient, Settings
 from texplainer.gradients.moves import smooth
 from texplainer.models.libraries import library_called
@@ -54,10 +55,9 @@ def _shapley(predictor: Predictor, rows: Array) -> Callable[[], ExactShapley] | 
     """The exact Shapley values of trees, whatever engine differentiates them; None for other models."""
     if not _possible("tree", predictor):
         return None
-    from texplainer.gradients.trees.engine import last_step
-    from texplainer.gradients.trees.readers.table import find
+    from texplainer.gradients.trees.readers.table import find, split_pipeline
 
-    if find(last_step(predictor.model)) is None:
+    if find(split_pipeline(predictor.model)[1]) is None:
         return None
 
     @cache
@@ -194,5 +194,7 @@ def _build(name: str, predictor: Predictor, background: Array, settings: Setting
     try:
         module = import_module(f"texplainer.gradients.{ENGINES[name]}")
     except ModuleNotFoundError as error:  # an extra is not installed
-        raise Unsupported(f"needs the package {error.name!r}, which is not installed.") from error
+        missing = f"the {name} engine needs the package {error.name!r}, which is not installed."
+        warnings.warn(f"{missing} The model may be explained as a black box.", EngineWarning, stacklevel=2)
+        raise Unsupported(missing) from error
     return smooth(module.build(predictor, background, settings), predictor, background, settings)

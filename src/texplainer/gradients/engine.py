@@ -120,14 +120,11 @@ class Settings:
     """
 
     step: Any = "auto"
-    smoothing: Any = BANDWIDTH
+    bandwidth: float = (
+        BANDWIDTH  # standard deviation of the kernel slopes are averaged over, in SDs; 0: the point
+    )
     bounds: tuple[Array, Array] | None = None
     batch_rows: int = BATCH_ROWS
     discrete: DiscreteColumns = field(default_factory=DiscreteColumns)
     max_evals: int | None = None  # model evaluations a row's slopes may cost, where they are a choice
     average: bool = True  # whether slopes over a neighbourhood are shown, or the derivative at the row
-
-    @property
-    def bandwidth(self) -> float:
-        """Standard deviation of the kernel that slopes are averaged over, in SDs; 0 is the point."""
-        return float(self.smoothing)

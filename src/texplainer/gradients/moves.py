@@ -7,7 +7,7 @@ Moves are uniform over (0, u] upwards and [-d, 0) downwards, where u and d are t
 range leaves of it. This equals the derivative averaged over a triangular kernel of standard deviation w_j / sqrt(6).
 Columns of whole numbers take whole numbers: their positions are rounded.
 
-Trees know their thresholds and answer exactly (`trees/model`). Everything else is asked at a few Gauss-Legendre
+Trees know their thresholds and answer exactly (`trees/engine`). Everything else is asked at a few Gauss-Legendre
 nodes on either side, or at all whole numbers in reach where there are no more of them. The error of the rule is
 bounded by how far the differences at the nodes are from a straight line, times a factor found on background rows.
 """
@@ -87,9 +87,14 @@ class Moves:
         return out
 
 
+def rounded(x: Array) -> Array:
+    """The nearest whole numbers, halves upwards."""
+    return np.floor(x + 0.5)
+
+
 def _integral(y: Array) -> Array:
     """Integral of the rounded number from 0 to y."""
-    k = np.floor(y + 0.5)
+    k = rounded(y)
     return k * y - k**2 / 2
 
 
@@ -120,7 +125,7 @@ class Positions:
 
 @lru_cache(maxsize=16)
 def gauss(nodes: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss and Legendre on (0, 1)."""
+    """Nodes and weights of Gauss and Legendre on (0, 1); the last node is the outer one."""
     t, weight = np.polynomial.legendre.leggauss(nodes)
     return (t + 1) / 2, weight / 2
 
@@ -144,15 +149,14 @@ def positions(moves: Moves, rows: Array, length: Array, sign: float, nodes: int)
 def _whole(x: Array, length: Array, sign: float, at: Array, weight: Array) -> tuple[Array, Array, np.ndarray]:
     """One column of whole numbers: all of them in reach, if there are no more than nodes; or rounded nodes."""
     nodes = at.shape[1]
-    far = np.floor(x + sign * length + 0.5)
+    home, far = rounded(x), rounded(x + sign * length)
     k = np.arange(1, nodes + 1)
-    whole = np.floor(x + 0.5)[:, None] + sign * k  # (rows, nodes)
+    whole = home[:, None] + sign * k  # (rows, nodes)
     low, high = np.minimum(x, x + sign * length)[:, None], np.maximum(x, x + sign * length)[:, None]
     part = np.clip(np.minimum(whole + 0.5, high) - np.maximum(whole - 0.5, low), 0.0, None)
     share = part / np.where(length > 0, length, 1.0)[:, None]
-    few = (sign * (far - np.floor(x + 0.5)) <= nodes) & (x == np.floor(x))
-    rounded = np.floor(at + 0.5)
-    return np.where(few[:, None], whole, rounded), np.where(few[:, None], share, weight), few
+    few = (sign * (far - home) <= nodes) & (x == home)
+    return np.where(few[:, None], whole, rounded(at)), np.where(few[:, None], share, weight), few
 
 
 # ------------------------------------------------------------------ the differences
@@ -306,7 +310,7 @@ class AveragedDifferences:
                     own, np.minimum(low[j], x[entry, j])[:, None], np.maximum(high[j], x[entry, j])[:, None]
                 )
             whole = self.moves.integers[j]
-            own[whole] = np.floor(own[whole] + 0.5)
+            own[whole] = rounded(own[whole])
             points[entry, :, j] = own
             f = self.predictor(points.reshape(-1, rows.shape[1])).reshape(len(j), 2, -1)
             out[part] = f[:, 0] - f[:, 1]
@@ -363,8 +367,8 @@ def _joined(parts: list[Gradient]) -> Gradient:
 
 
 def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Settings) -> Engine:
-    """Average an engine's gradient as `settings.smoothing` asks; trees smooth themselves."""
-    width = checked_smoothing(settings.smoothing)
+    """Average an engine's gradient over the bandwidth of the settings; trees smooth themselves."""
+    width = settings.bandwidth
     if settings.step != "auto" and width not in (0.0, BANDWIDTH):
         raise InputError(
             f"step={settings.step!r} and smoothing={width:g} both set the scale of the derivative; "
@@ -375,7 +379,9 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
         return engine
     if engine.linear:
         return replace(engine, gradient=partial(_constant, engine), width=width, point=engine)
-    return averaged_engine(engine, predictor, background, settings)
+    found = averaged_differences(predictor, background, settings)
+    why = "differences of predictions, one feature at a time"
+    return replace(engine, why=why, gradient=found, width=width, point=engine)
 
 
 def _constant(engine: Engine, rows: Array) -> Gradient:
@@ -395,20 +401,15 @@ def checked_smoothing(smoothing: Any) -> float:
     )
 
 
-def averaged_engine(
-    engine: Engine, predictor: Predictor, background: Array, settings: Settings, nodes: int | None = None
-) -> Engine:
-    """An engine with averaged slopes in place of its gradient, which remains the one at the point."""
+def averaged_differences(
+    predictor: Predictor, background: Array, settings: Settings, nodes: int | None = None, steps: bool = False
+) -> AveragedDifferences:
+    """The averaged slopes of a model's predictions, at as many nodes as the row's budget allows."""
     moves, sd = moves_of(predictor, background, settings), robust_sd(background)
     moving = int(np.sum(moves.half > 0))
     usual, patterns = affordable(max(1, moving), settings.max_evals)
-    found = AveragedDifferences(
-        predictor, moves, sd, nodes or usual, patterns=patterns, steps=engine.averages
-    )
-    found = replace(found, factor=calibrated(found, background))
-    why = "differences of predictions, one feature at a time"
-    point = None if engine.averages else engine
-    return replace(engine, why=why, gradient=found, width=settings.bandwidth, point=point)
+    found = AveragedDifferences(predictor, moves, sd, nodes or usual, patterns=patterns, steps=steps)
+    return replace(found, factor=calibrated(found, background))
 
 
 def affordable(features: int, max_evals: int | None) -> tuple[int, int]:

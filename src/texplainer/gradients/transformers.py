@@ -1,10 +1,5 @@
 """The chain rule through the transformers of a scikit-learn Pipeline.
 
-A `Map` sends rows (rows, in) to (rows, out) and returns, beside them, its *pullback*: the function
-that carries derivatives with respect to the output back to the input. Derivatives are kept outputs
-first, (outputs, rows, width), so that each output is one contiguous matrix. Chaining two maps chains
-their pullbacks in reverse; that is all of reverse-mode differentiation (Griewank & Walther 2008).
-
 `chain(pipeline)` gives the map of all steps but the last, and the last. A transformer that is not in
 `TRANSFORMERS` by its exact type raises `Unsupported`: a subclass may compute anything.
 """
@@ -19,15 +14,10 @@ import numpy as np
 from scipy.stats import norm
 
 from texplainer.errors import Unsupported
+from texplainer.gradients.maps import Map, Pullback, affine, as_linear, compose, elementwise, identity
 from texplainer.types import Array
 
 RANK_FLOOR = 1e-7  # scikit-learn's own, of the ranks that become normal scores
-
-#: (outputs, rows, out) -> (outputs, rows, in)
-Pullback = Callable[[Array], Array]
-#: (rows, in) -> (rows, out) and its pullback
-Map = Callable[[Array], tuple[Array, Pullback]]
-
 
 #: a ColumnTransformer of the user's own table -> its map
 OfTable = Callable[[Any], Map]
@@ -72,65 +62,6 @@ def transformer(fitted: Any) -> Map:
     return make(fitted)
 
 
-def compose(*maps: Map) -> Map:
-    """One map after the other."""
-    maps = tuple(m for m in maps if m is not identity)
-    if not maps:
-        return identity
-    if len(maps) == 1:
-        return maps[0]
-
-    def forward(rows: Array) -> tuple[Array, Pullback]:
-        pullbacks = []
-        for one in maps:
-            rows, back = one(rows)
-            pullbacks.append(back)
-
-        def pullback(d: Array) -> Array:
-            for back in reversed(pullbacks):
-                d = back(d)
-            return d
-
-        return rows, pullback
-
-    return _linear(forward) if all(is_linear(one) for one in maps) else forward
-
-
-def is_linear(one: Map) -> bool:
-    """Whether a map is known to have the same derivative everywhere."""
-    return one is identity or getattr(one, "linear", False)
-
-
-def _linear(one: Map) -> Map:
-    setattr(one, "linear", True)  # noqa: B010 - functions have no such field by type
-    return one
-
-
-def identity(rows: Array) -> tuple[Array, Pullback]:
-    """No change."""
-    return rows, lambda d: d
-
-
-def elementwise(function: Callable[[Array], tuple[Array, Any]]) -> Map:
-    """Map each cell by itself; the function returns (values, derivatives), both (rows, width)."""
-
-    def forward(rows: Array) -> tuple[Array, Pullback]:
-        values, slopes = function(rows)
-        return values, lambda d: d * slopes
-
-    return forward
-
-
-def affine(matrix: Array, offset: Array | float = 0.0) -> Map:
-    """Rows @ matrix + offset, matrix (in, out)."""
-    transposed = np.ascontiguousarray(matrix.T)
-
-    def forward(rows: Array) -> tuple[Array, Pullback]:
-        return rows @ matrix + offset, lambda d: d @ transposed
-
-    return _linear(forward)
-
-
 def from_sklearn(model: Any) -> bool:
     """Whether a model's exact type is scikit-learn's own."""
     return type(model).__module__.split(".")[0] == "sklearn"
@@ -154,7 +85,7 @@ def _scale(scale: Array, shift: Array, low: Any = None, high: Any = None) -> Map
             return values, slopes
         return np.clip(values, low, high), np.where((values < low) | (values > high), 0.0, slopes)
 
-    return elementwise(function) if low is not None else _linear(elementwise(function))
+    return elementwise(function) if low is not None else as_linear(elementwise(function))
 
 
 def _standard(fitted: Any) -> Map:

@@ -24,6 +24,7 @@ from texplainer.attributions.attribution import ExplainContext
 from texplainer.attributions.replaced import predict_points
 from texplainer.background.summary import HALF_WIDTH
 from texplainer.categories.detect import Categories
+from texplainer.gradients.moves import gauss, rounded
 from texplainer.types import Array
 
 ROUNDINGS = 8  # of a prediction
@@ -125,12 +126,6 @@ def calibrated(
     return float(np.clip(SAFETY * other, LEAST, 1.0)), float(np.clip(SAFETY * own, LEAST, 1.0))
 
 
-def _gauss(nodes: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss and Legendre on (0, 1); the last node is the outer one."""
-    t, weight = np.polynomial.legendre.leggauss(nodes)
-    return (t + 1) / 2, weight / 2
-
-
 def _columns(
     context: ExplainContext, categories: Categories, bandwidth: float, nodes: int
 ) -> dict[int, Cells]:
@@ -156,7 +151,7 @@ def _slope_cells(context: ExplainContext, column: int, bandwidth: float, nodes: 
     else:
         low, high = _limits(context, column)
         reach = HALF_WIDTH * bandwidth * sd
-        where, share = _gauss(nodes)
+        where, share = gauss(nodes)
         up = own[:, None] + np.minimum(reach, high - own)[:, None] * where
         down = own[:, None] - np.minimum(reach, own - low)[:, None] * where
         up, down = (_whole(context, column, side) for side in (up, down))
@@ -182,7 +177,7 @@ def _limits(context: ExplainContext, column: int) -> tuple[Array, Array]:
 
 def _whole(context: ExplainContext, column: int, cells: Array) -> Array:
     """Whole numbers where the column holds nothing else."""
-    return np.round(cells) if column in context.background.discrete.integers else cells
+    return rounded(cells) if column in context.background.discrete.integers else cells
 
 
 def _mixed(
@@ -268,7 +263,7 @@ def _three(
         low, high = _limits(context, column)
         reach = np.minimum(HALF_WIDTH * bandwidth * context.background.sigma[column], (high - low) / 2)
         centre = _whole(context, column, np.clip(own, low + reach, high - reach))
-        where, share = _gauss(nodes)
+        where, share = gauss(nodes)
         moves = reach[:, None] * where
         up, down = (_whole(context, column, centre[:, None] + side * moves) for side in (1.0, -1.0))
     known = np.isfinite(own)[:, None]

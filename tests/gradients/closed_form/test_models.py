@@ -244,7 +244,7 @@ def test_what_is_not_in_the_table_falls_back_and_never_lies():
     with pytest.raises(Unsupported, match="_Twisted has no closed form"):
         closed_form.build(_predictor(twisted, "raw"), X, Settings())
     odd = make_pipeline(FunctionTransformer(np.sin), linear_model.LinearRegression()).fit(X, SCORE)
-    engine = choose(_predictor(odd, "raw"), X, "auto", Settings(smoothing=0))
+    engine = choose(_predictor(odd, "raw"), X, "auto", Settings(bandwidth=0))
     assert engine.name == "finite-difference" and "FunctionTransformer" in engine.why
     with pytest.raises(InputError, match=r"engine='closed-form' cannot explain.*FunctionTransformer"):
         choose(_predictor(odd, "raw"), X, "closed-form", Settings())

@@ -18,8 +18,8 @@ from tree_shelf import GBR, MODELS, REAL, RFR, TWO, X, awkward, sklearn
 
 from texplainer.errors import Unsupported
 from texplainer.gradients.moves import Moves
+from texplainer.gradients.trees.engine import TreeModel, TreeSlopes, moved_trees
 from texplainer.gradients.trees.ensemble import LARGEST, compared, raw_sums, unrounded
-from texplainer.gradients.trees.model import TreeModel, TreeSlopes, moved_trees
 from texplainer.gradients.trees.readers.table import load
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.gradients.transformers import Map, Pullback, transformer
+from texplainer.gradients.maps import Map, Pullback
+from texplainer.gradients.transformers import transformer
 from texplainer.models.predictor import Predictor
 from texplainer.tables import native
 from texplainer.types import Array

@@ -14,7 +14,7 @@ from texplainer.gradients import maps
 from texplainer.gradients.closed_form.columns import column_map
 from texplainer.gradients.closed_form.models import formula
 from texplainer.gradients.engine import Engine, Settings
-from texplainer.gradients.transformers import Map
+from texplainer.gradients.maps import Map
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 

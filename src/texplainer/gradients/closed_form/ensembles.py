@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import Unsupported
-from texplainer.gradients import links
+from texplainer.gradients import maps
 from texplainer.gradients.closed_form.kernel_machines import Scales
-from texplainer.gradients.transformers import Map, Pullback, affine, compose, elementwise, identity
+from texplainer.gradients.maps import Map, Pullback, affine, compose, elementwise, identity
 from texplainer.types import Array
 
 Formula = Callable[[Any], Scales]
@@ -57,9 +57,9 @@ def one_against_rest(model: Any, formula: Formula) -> Scales:
             return {**scores, "log-odds": scores["raw"]}
     each = beside([compose(_of(m, "probability", formula), last) for m in model.estimators_])
     if model.multilabel_:
-        return {**scores, "probability": each, "log-odds": compose(each, links.log_odds)}
-    probability = compose(each, links.pair if len(model.estimators_) == 1 else links.normalise)
-    return {**scores, "probability": probability, "log-odds": compose(probability, links.log_odds)}
+        return {**scores, "probability": each, "log-odds": compose(each, maps.log_odds)}
+    probability = compose(each, maps.pair if len(model.estimators_) == 1 else maps.normalise)
+    return {**scores, "probability": probability, "log-odds": compose(probability, maps.log_odds)}
 
 
 def transformed_target(model: Any, formula: Formula) -> Scales:
@@ -132,12 +132,12 @@ def _of(member: Any, scale: str, formula: Formula) -> Map:
 def _scales(answer: Map, model: Any) -> Scales:
     if not hasattr(model, "classes_"):
         return {"raw": answer}
-    return {"probability": answer, "log-odds": compose(answer, links.log_odds)}
+    return {"probability": answer, "log-odds": compose(answer, maps.log_odds)}
 
 
 #: functions that undo a transformed target, with their slopes
 INVERSES: dict[Any, Map] = {
-    np.exp: links.exponential,
+    np.exp: maps.exponential,
     np.expm1: elementwise(lambda z: (np.expm1(z), np.exp(z))),
     np.square: elementwise(lambda z: (z**2, 2 * z)),
     np.sinh: elementwise(lambda z: (np.sinh(z), np.cosh(z))),

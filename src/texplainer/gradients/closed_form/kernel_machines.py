@@ -12,10 +12,10 @@ from scipy.linalg import solve_triangular
 from scipy.special import erf
 
 from texplainer.errors import Unsupported
-from texplainer.gradients import links
+from texplainer.gradients import maps
 from texplainer.gradients.closed_form import kernels
 from texplainer.gradients.closed_form.kernels import dense
-from texplainer.gradients.transformers import Map, Pullback, affine, compose
+from texplainer.gradients.maps import Map, Pullback, affine, compose
 from texplainer.types import Array
 
 #: scale -> map of all outputs
@@ -39,7 +39,7 @@ def vector_classifier(model: Any) -> Scales:
     kernel = _machine_kernel(model)
     if classes == 2:
         scores = compose(kernel, affine(weights.T, model.intercept_))
-        return _decisions(model, compose(scores, links.two_sided))
+        return _decisions(model, compose(scores, maps.two_sided))
     if model.decision_function_shape == "ovr":
         raise Unsupported(
             "with several classes its decisions count votes, which jump; "
@@ -89,10 +89,10 @@ def process_classifier(model: Any) -> Scales:
     if hasattr(base, "estimators_"):
         if model.multi_class != "one_vs_rest":
             raise Unsupported("a one-vs-one Gaussian process classifier has no probabilities.")
-        probability = compose(_beside([_laplace(part) for part in base.estimators_]), links.normalise)
-        return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
-    probability = compose(_laplace(base), links.pair)
-    return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
+        probability = compose(_beside([_laplace(part) for part in base.estimators_]), maps.normalise)
+        return {"probability": probability, "log-odds": compose(probability, maps.log_odds)}
+    probability = compose(_laplace(base), maps.pair)
+    return {"probability": probability, "log-odds": compose(probability, maps.log_odds)}
 
 
 def _laplace(model: Any) -> Map:

@@ -18,7 +18,8 @@ from scipy.special import gamma as gamma_function
 from scipy.special import kv
 
 from texplainer.errors import Unsupported
-from texplainer.gradients.transformers import Map, Pullback, from_sklearn
+from texplainer.gradients.maps import Map, Pullback
+from texplainer.gradients.transformers import from_sklearn
 from texplainer.types import Array
 
 

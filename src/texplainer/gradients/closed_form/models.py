@@ -15,22 +15,14 @@ import numpy as np
 from scipy.special import expit
 
 from texplainer.errors import Unsupported
-from texplainer.gradients import links
+from texplainer.gradients import maps
 from texplainer.gradients.closed_form import ensembles
 from texplainer.gradients.closed_form import kernel_machines as machines
 from texplainer.gradients.closed_form.kernel_machines import Scales
 from texplainer.gradients.closed_form.kernels import dense
 from texplainer.gradients.closed_form.networks import perceptron_map
-from texplainer.gradients.transformers import (
-    Map,
-    OfTable,
-    Pullback,
-    affine,
-    chain,
-    compose,
-    elementwise,
-    from_sklearn,
-)
+from texplainer.gradients.maps import Map, Pullback, affine, compose, elementwise
+from texplainer.gradients.transformers import OfTable, chain, from_sklearn
 from texplainer.types import Array
 
 
@@ -53,7 +45,7 @@ def formula(model: Any, of_table: OfTable | None = None) -> Scales:
 def _by_scores(scores: Map, columns: int) -> Scales:
     """Probabilities by the logistic link of one score, or the softmax of several."""
     names = {"log-odds": "log-odds", "raw": "scores", "probability": "probability"}
-    return {scale: compose(scores, links.of_scores(name, columns)) for scale, name in names.items()}
+    return {scale: compose(scores, maps.of_scores(name, columns)) for scale, name in names.items()}
 
 
 # ---------------------------------------------------------------- linear models
@@ -69,7 +61,7 @@ def _linear_regressor(model: Any) -> Scales:
 
 
 def _log_linear(model: Any) -> Scales:
-    return {"raw": compose(_plane(model)[0], links.exponential)}
+    return {"raw": compose(_plane(model)[0], maps.exponential)}
 
 
 def _tweedie(model: Any) -> Scales:
@@ -83,7 +75,7 @@ def _logistic(model: Any) -> Scales:
 
 def _linear_classifier(model: Any) -> Scales:
     scores, columns = _plane(model)
-    margin = compose(scores, links.two_sided) if columns == 1 else scores
+    margin = compose(scores, maps.two_sided) if columns == 1 else scores
     return {"log-odds": margin, "raw": margin}
 
 
@@ -94,7 +86,7 @@ def _stochastic_classifier(model: Any) -> Scales:
         return scales
     if columns == 1:
         return _by_scores(scores, 1)
-    return _by_scores(compose(scores, links.log_sigmoid), columns) | {"raw": scores}
+    return _by_scores(compose(scores, maps.log_sigmoid), columns) | {"raw": scores}
 
 
 # ---------------------------------------------------------------- networks
@@ -107,13 +99,13 @@ def _network_classifier(model: Any) -> Scales:
     return {
         "log-odds": scores,
         "raw": scores,
-        "probability": compose(scores, links.sigmoid),
+        "probability": compose(scores, maps.sigmoid),
     }  # several labels
 
 
 def _network_regressor(model: Any) -> Scales:
     scores = perceptron_map(model)
-    return {"raw": compose(scores, links.exponential) if model.out_activation_ == "exp" else scores}
+    return {"raw": compose(scores, maps.exponential) if model.out_activation_ == "exp" else scores}
 
 
 # ---------------------------------------------------------------- Bayes
@@ -152,7 +144,7 @@ def _counting_bayes(model: Any) -> Scales:
 def _of_likelihoods(scores: Map, model: Any) -> Scales:
     if len(model.classes_) == 2:
         ratio = compose(scores, affine(np.array([[-1.0], [1.0]])))
-        raw = compose(ratio, links.two_sided) if hasattr(model, "decision_function") else scores
+        raw = compose(ratio, maps.two_sided) if hasattr(model, "decision_function") else scores
         return _by_scores(ratio, 1) | {"raw": raw}
     return _by_scores(scores, len(model.classes_))
 
@@ -170,7 +162,7 @@ def _calibrated(model: Any, formula: ensembles.Formula) -> Scales:
         values, backs = zip(*(fold(rows) for fold in folds), strict=True)
         return np.mean(values, axis=0), lambda d: np.mean([back(d) for back in backs], axis=0)
 
-    return {"probability": probability, "log-odds": compose(probability, links.log_odds)}
+    return {"probability": probability, "log-odds": compose(probability, maps.log_odds)}
 
 
 def _calibrated_fold(fold: Any, formula: ensembles.Formula) -> Map:
@@ -178,9 +170,9 @@ def _calibrated_fold(fold: Any, formula: ensembles.Formula) -> Map:
     scores = inner["raw" if hasattr(fold.estimator, "decision_function") else "probability"]
     slopes = np.array([c.a_ for c in fold.calibrators])
     offsets = np.array([c.b_ for c in fold.calibrators])
-    last = links.normalise
+    last = maps.normalise
     if len(slopes) == 1:  # two classes: the second output carries the score
-        scores, last = compose(scores, affine(np.array([[0.0], [1.0]]))), links.pair
+        scores, last = compose(scores, affine(np.array([[0.0], [1.0]]))), maps.pair
 
     def platt(z: Array) -> tuple[Array, Array]:
         p = expit(-(slopes * z + offsets))

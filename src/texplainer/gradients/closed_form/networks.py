@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.gradients.transformers import Map, Pullback
+from texplainer.gradients.maps import Map, Pullback
 from texplainer.models.perceptron import WIDTHS, Layers, thread_arrays
 from texplainer.types import Array
 

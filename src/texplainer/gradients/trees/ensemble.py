@@ -63,7 +63,7 @@ class TreeEnsemble:
 
     Attributes
     ----------
-    link : name of the map from raw outputs to the model's own predictions, see `LINKS` of `gradients/links`.
+    link : name of the map from raw outputs to the model's own predictions, see `LINKS` of `gradients/maps`.
     steepness : factor on the raw outputs inside a logistic link.
     dtype : the type the library rounds inputs to before it compares.
     tolerance : how closely the library itself adds up, relative.

@@ -23,7 +23,8 @@ from texplainer.gradients.trees.ensemble import (
     TreeEnsemble,
     assemble,
 )
-from texplainer.gradients.trees.inputs import inputs_of, owners_of, split_pipeline
+from texplainer.gradients.trees.inputs import inputs_of, owners_of
+from texplainer.gradients.trees.readers.table import split_pipeline
 from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.errors import ModelError, Unsupported
+from texplainer.gradients.trees.readers.table import cells_of
 from texplainer.limits import CELLS
 from texplainer.models.libraries import absent_value
 from texplainer.models.predictor import Predictor
@@ -23,30 +24,11 @@ MIXTURES = 256  # of background rows, on which the transformers are proven
 CHECK_ROWS = 256
 
 
-def cells_of(predictor: Predictor, rows: Array) -> Array:
-    """Codes of numeric levels as their values; of a categorical dtype codes, as the libraries read them."""
-    schema, out = predictor.schema, rows
-    for j, levels in schema.levels.items():
-        if schema.dtypes.get(j) is None and all(isinstance(level, (int, float)) for level in levels):
-            out = rows.copy() if out is rows else out
-            codes = np.where(np.isnan(rows[:, j]), 0, rows[:, j]).astype(int)
-            out[:, j] = np.where(np.isnan(rows[:, j]), np.nan, np.asarray(levels, dtype=float)[codes])
-    return out
-
-
-def split_pipeline(model: Any) -> tuple[list[Any], Any]:
-    """The transformers before the last step of a Pipeline, and that step; other models are all last step."""
-    if not (hasattr(model, "steps") and model.steps):
-        return [], model
-    after, last = split_pipeline(model.steps[-1][1])
-    return [*([model[:-1]] if len(model.steps) > 1 else []), *after], last
-
-
 def inputs_of(predictor: Predictor, transformers: list[Any], rows: Array) -> Array:
     """What the trees see of rows, (rows, inputs), as float64."""
     if not transformers and not predictor.schema.groups:
         if predictor.schema.levels:
-            return cells_of(predictor, rows)
+            return cells_of(predictor.schema, rows)
         table: Any = predictor.schema.write(rows.copy())
     else:
         table = predictor.schema.write(rows.copy())

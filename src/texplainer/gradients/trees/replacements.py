@@ -12,14 +12,15 @@ Cells are compared as the library does, rounded to its floats; leaves are added 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from texplainer.gradients.links import constant_slope
 from texplainer.gradients.machine_code import compiled, in_threads, is_compiled
+from texplainer.gradients.maps import Map, constant_slope
 from texplainer.gradients.trees.ensemble import (
     LEAF,
     MISSING_LEFT,
@@ -29,7 +30,6 @@ from texplainer.gradients.trees.ensemble import (
     depth_levels,
     raw_sums,
 )
-from texplainer.gradients.trees.model import TreeModel
 from texplainer.types import Array
 
 _U = np.uint64
@@ -192,15 +192,18 @@ def _leaves(plan, rows, row, column, cell) -> np.ndarray:
 class Replacements:
     """What other values do in place of cells, on the explained scale; of trees that read the table itself."""
 
-    model: TreeModel
+    ensemble: TreeEnsemble
+    inputs: Callable[[Array], Array]  # rows -> cells as the trees see them
+    after: Map  # raw sums -> all outputs on the explained scale
+    outputs: list[int]  # the explained ones
     plan: ColumnsBelow
     slope: Array | None  # of the link, (all outputs, raw); None where it is not constant
 
     def __call__(self, rows: Array, row: np.ndarray, column: np.ndarray, values: Array) -> Array:
         """F(x with a value in the cell) - f(x), (cells, values, outputs), for the cells rows[row, column]."""
-        ensemble, outputs = self.model.ensemble, list(self.model.predictor.outputs)
+        ensemble, outputs = self.ensemble, self.outputs
         needed, row = np.unique(row, return_inverse=True)
-        inputs, others = (self.model.inputs(z) for z in (rows[needed], values))
+        inputs, others = (self.inputs(z) for z in (rows[needed], values))
         cells, others = (compared(ensemble, ensemble.widen(z)) for z in (inputs, others))
         raw = None if self.slope is not None else raw_sums(ensemble, inputs)  # (needed rows, raw)
         found = np.empty((len(row), len(values), len(outputs)))
@@ -216,12 +219,13 @@ class Replacements:
         return found
 
     def _through_link(self, raw: Array, change: Array) -> Array:
-        after = self.model.after
-        there = after((raw[:, None] + change).reshape(-1, raw.shape[1]))[0]
-        return there.reshape(*change.shape[:2], -1) - after(raw)[0][:, None]
+        there = self.after((raw[:, None] + change).reshape(-1, raw.shape[1]))[0]
+        return there.reshape(*change.shape[:2], -1) - self.after(raw)[0][:, None]
 
 
-def replacements_of(model: TreeModel) -> Replacements:
-    """Prepare a model."""
-    slope = constant_slope(model.after, len(model.ensemble.base))
-    return Replacements(model, columns_below(model.ensemble), slope)
+def replacements_of(
+    ensemble: TreeEnsemble, inputs: Callable[[Array], Array], after: Map, outputs: list[int]
+) -> Replacements:
+    """Prepare a model's trees."""
+    slope = constant_slope(after, len(ensemble.base))
+    return Replacements(ensemble, inputs, after, outputs, columns_below(ensemble), slope)

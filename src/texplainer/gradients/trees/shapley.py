@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from texplainer.errors import Unsupported
-from texplainer.gradients.links import constant_slope, jacobian
 from texplainer.gradients.machine_code import in_threads
-from texplainer.gradients.transformers import Map
+from texplainer.gradients.maps import Map, constant_slope, jacobian
+from texplainer.gradients.trees.engine import link
 from texplainer.gradients.trees.ensemble import (
     LEAF,
     MISSING_LEFT,
@@ -46,7 +46,7 @@ from texplainer.gradients.trees.ensemble import (
     subtree_ends,
 )
 from texplainer.gradients.trees.groups import cut_into_groups
-from texplainer.gradients.trees.inputs import inputs_of, owners_by_row, owners_of, split_pipeline
+from texplainer.gradients.trees.inputs import inputs_of, owners_by_row, owners_of
 from texplainer.gradients.trees.kernels.classes import add_deep_values
 from texplainer.gradients.trees.kernels.covers import add_deep_cover_values, fill_cover_tables
 from texplainer.gradients.trees.kernels.pairs import add_pairs
@@ -59,8 +59,7 @@ from texplainer.gradients.trees.kernels.patterns import (
     add_values,
     fill_tables,
 )
-from texplainer.gradients.trees.model import link
-from texplainer.gradients.trees.readers.table import find, load
+from texplainer.gradients.trees.readers.table import find, load, split_pipeline
 from texplainer.models.predictor import Predictor
 from texplainer.support.progress import track
 from texplainer.types import Array

@@ -5,8 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from texplainer.errors import Unsupported
 from texplainer.gradients.trees.ensemble import TreeEnsemble
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
 
 #: library and class (of the model or one of its bases) -> module and function
 TREE_READERS = {
@@ -49,6 +53,14 @@ MADE_OF = {
     "load_votes": ("load_forest",),
     **dict.fromkeys(("load_vote", "load_stack", "load_targets"), ANY),
 }
+
+
+def split_pipeline(model: Any) -> tuple[list[Any], Any]:
+    """The transformers before the last step of a Pipeline, and that step; other models are all last step."""
+    if not (hasattr(model, "steps") and model.steps):
+        return [], model
+    after, last = split_pipeline(model.steps[-1][1])
+    return [*([model[:-1]] if len(model.steps) > 1 else []), *after], last
 
 
 def load(model: Any) -> TreeEnsemble:
@@ -99,3 +111,14 @@ def _readable_members(model: Any, loader: str) -> bool:
     return bool(found) and all(
         entry is not None and entry[1] in MADE_OF.get(loader, (entry[1],)) for entry in found
     )
+
+
+def cells_of(schema: Schema, rows: Array) -> Array:
+    """Codes of numeric levels as their values; of a categorical dtype codes, as the libraries read them."""
+    out = rows
+    for j, levels in schema.levels.items():
+        if schema.dtypes.get(j) is None and all(isinstance(level, (int, float)) for level in levels):
+            out = rows.copy() if out is rows else out
+            codes = np.where(np.isnan(rows[:, j]), 0, rows[:, j]).astype(int)
+            out[:, j] = np.where(np.isnan(rows[:, j]), np.nan, np.asarray(levels, dtype=float)[codes])
+    return out
