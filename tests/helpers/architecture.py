@@ -38,6 +38,7 @@ OPEN = ("attributions.table",)
 EXCEPTIONS = {
     ("", "*"): "the public names, imported when they are first used",
     ("types", "explanation"): "the type of what an explainer returns; nothing is imported",
+    ("explanation.text", "attributions.table"): "what the columns of a printed row are called; it is data",
     ("explanation.explanation", "files"): "Explanation.save and .load delegate",
     ("explanation.explanation", "report"): "Explanation.report and its table in notebooks delegate",
     ("explanation.explanation", "reasons"): "Explanation.reasons delegates",

@@ -53,6 +53,7 @@ def row(add_file, monkeypatch):
         feature_unit="ten units more",
         level_unit="this category, tenfold",
         category=lambda swap: 10 * swaps.against_average(swap),
+        head="ten slopes",
         beside="slope",
     )
     monkeypatch.setitem(ATTRIBUTIONS, "tenfold", spec)
@@ -90,6 +91,14 @@ def test_it_is_evaluated_in_its_own_unit(explanation):
 def test_it_is_drawn_with_its_words_and_stacked_as_shares(explanation):
     assert tx.plots.bar(explanation[0]).get_xlabel().startswith("ten times the change of")
     assert tx.plots.waterfall(explanation[0]).get_title(loc="left") == "Shapley values of this row"
+
+
+def test_a_printed_row_has_its_column_and_marks_its_category(explanation):
+    lines = str(explanation[0]).splitlines()
+    head = next(line for line in lines if "feature" in line)
+    assert head.rstrip().endswith("ten slopes")
+    colour, size = (next(line for line in lines if name in line.split()) for name in ("colour", "size"))
+    assert colour.rstrip().endswith("*") and not size.rstrip().endswith("*")
 
 
 def test_it_is_reported(explanation, tmp_path):

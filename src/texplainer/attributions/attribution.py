@@ -87,6 +87,8 @@ class Attribution:
         `compute` already returns values of categorical features.
     neighbourhood
         Whether it uses slopes averaged over a neighbourhood, so that it depends on the bandwidth.
+    head
+        The head of its column where a row is shown; "" for its name.
     beside
         The attribution a report shows with it.
     base
@@ -110,6 +112,7 @@ class Attribution:
     level_unit: str
     category: Callable[[Swap], Array] | None
     neighbourhood: bool = False
+    head: str = ""
     beside: str = "shapley"
     how: Callable[[Engine], str] | None = None
     base: Callable[[Engine], Array] | None = None

@@ -14,6 +14,7 @@ from texplainer.attributions.variation import variation
 from texplainer.categories import swaps
 from texplainer.errors import InputError
 
+CONTRIBUTION = "contribution"
 ATTRIBUTIONS: dict[str, Attribution] = {
     "slope": Attribution(
         question="What would a small change do?",
@@ -24,6 +25,7 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         axis="slope of {what} per SD, averaged over a quarter SD",
         level_axis="{what} with this category, against the average one",
         feature_unit="per SD",
+        head="slope per SD",
         level_unit="this category",
         category=swaps.sd_or_average,
         neighbourhood=True,
@@ -38,6 +40,7 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         level_axis="contribution to {what}",
         feature_unit="contribution",
         level_unit="contribution",
+        head=CONTRIBUTION,
         category=None,
         beside="slope",
         how=way_of_shapley,
@@ -52,6 +55,7 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         level_axis="path-dependent contribution to {what}",
         feature_unit="contribution",
         level_unit="contribution",
+        head=CONTRIBUTION,
         category=None,
         beside="slope",
         how=lambda engine: "exact path-dependent Shapley values of the trees, from their covers",
@@ -147,6 +151,21 @@ def shown_beside(name: str) -> str:
 def adds_up(name: str) -> bool:
     """Whether base value + values = f(x); True for values of other explainers that are not in the table."""
     return name not in ATTRIBUTIONS or ATTRIBUTIONS[name].adds_up
+
+
+def head(name: str) -> str:
+    """The head of an attribution's column where a row is shown."""
+    return (name in ATTRIBUTIONS and ATTRIBUTIONS[name].head) or name
+
+
+def columns_in_order() -> list[str]:
+    """The attributions in the order of their columns: contributions first."""
+    return sorted(ATTRIBUTIONS, key=lambda name: not adds_up(name))
+
+
+def marks_categories(name: str) -> bool:
+    """Whether the values of categories are of another kind than those of numbers, which are slopes."""
+    return name in ATTRIBUTIONS and ATTRIBUTIONS[name].category is not None and ATTRIBUTIONS[name].signed
 
 
 def signed(name: str) -> bool:

@@ -45,9 +45,8 @@ def _bars(row: RowTable, top: int, width: int) -> Table:
         grid.add_column(justify=justify, no_wrap=True)  # type: ignore[arg-type]
     head, *rest = lines
     grid.add_row(*(Text(cell, "dim") for cell in (*head[:2], "", *head[2:])))
-    signed = first.attribution != "variation"
     for line, j in zip_longest(rest, row.order[:top]):  # the last line may be the sum of the others
-        bar = _bar(np.nan if j is None else float(first.values[j]), longest, half, signed)
+        bar = _bar(np.nan if j is None else float(first.values[j]), longest, half, first.signed)
         grid.add_row(Text(line[0]), Text(line[1], "dim"), bar, *line[2:])
     return grid
 

@@ -118,14 +118,6 @@ def captioned(
 
 
 SHOWN = 10  # features of a row
-#: attribution -> the head of its column
-HEADS = {
-    "shapley": "contribution",
-    "shapley_path": "contribution",
-    "slope": "slope per SD",
-    "variation": "variation",
-    "gradient": "gradient",
-}
 EXACT = 1e-3  # bounds below this share of the column's largest value are not shown
 FLAT = "flat"  # instead of a slope of 0 of a feature that the model uses
 CATEGORY_MARK = "*"  # beside the slope of a category: its effect against the other categories, not a slope
@@ -135,17 +127,15 @@ CATEGORY_MARK = "*"  # beside the slope of a category: its effect against the ot
 class RowColumn:
     """The values of one attribution for the features of a row, with their bounds and their stability."""
 
-    attribution: str
+    head: str  # of the column
+    sums: bool  # whether the values are contributions, which may be added up
+    signed: bool
+    marks: bool  # whether the values of categories are marked: those of numbers are slopes
     values: np.ndarray  # (features,)
     bounds: np.ndarray  # (features,), NaN where unknown
     stability: str  # "stable, relative change 3%"
     flat: np.ndarray  # (features,) bool: a slope of 0, though other values change the prediction
     width: float  # the bandwidth in SDs
-
-    @property
-    def head(self) -> str:
-        """The head of the column."""
-        return HEADS.get(self.attribution, self.attribution)
 
 
 @dataclass(frozen=True)
@@ -168,16 +158,14 @@ class RowTable:
             out.append([self.names[j], self.cells[j], *(self._cell(column, j) for column in self.columns)])
         left = self.order[shown:]
         if len(left):
-            rest = [
-                signed(np.nansum(c.values[left])) if c.head == "contribution" else "" for c in self.columns
-            ]
+            rest = [signed(np.nansum(c.values[left])) if c.sums else "" for c in self.columns]
             out.append([f"{len(left)} others", "", *rest])
         return out
 
     def notes(self) -> list[str]:
         """The stability of each column, what the mark means, and which column is missing."""
         out = [f"{column.head}: {column.stability}" for column in self.columns if column.stability]
-        if self.category.any() and any(marks_categories(column.attribution) for column in self.columns):
+        if self.category.any() and any(column.marks for column in self.columns):
             out.append(f"{CATEGORY_MARK} a category: the prediction compared with its other categories")
         out += [
             f"{FLAT}: no change for moves up to {HALF_WIDTH * column.width:.2g} SD; "
@@ -192,14 +180,8 @@ class RowTable:
             return FLAT
         bound, largest = column.bounds[feature], np.nanmax(np.abs(column.values), initial=0.0)
         words = signed(column.values[feature], bound, EXACT * largest)
-        words = words.lstrip("+") if column.attribution == "variation" else words
-        marked = self.category[feature] and marks_categories(column.attribution)
-        return words + (CATEGORY_MARK if marked else "")
-
-
-def marks_categories(attribution: str) -> bool:
-    """Whether the values of categories are of another kind than those of numbers, which are slopes."""
-    return attribution in ("slope", "gradient")
+        words = words if column.signed else words.lstrip("+")
+        return words + (CATEGORY_MARK if self.category[feature] and column.marks else "")
 
 
 def row_tables(explanation: Explanation) -> list[RowTable]:
@@ -210,10 +192,12 @@ def row_tables(explanation: Explanation) -> list[RowTable]:
 
 def _both(explanation: Explanation) -> tuple[list[Explanation], str]:
     """The row in each attribution that can be had: contributions first, then slopes, then its own."""
+    from texplainer.attributions import table
+
     one = explanation[:1] if len(explanation) > 1 else explanation
     parts, failed = [], []
     own = explanation.attribution
-    first = own if HEADS.get(own) == "contribution" else "shapley"
+    first = own if table.head(own) == table.CONTRIBUTION else "shapley"
     for name in dict.fromkeys([first, "slope", own]):
         try:
             parts.append(one.with_attribution(name))
@@ -248,7 +232,9 @@ def _label(explanation: Explanation) -> str:
 
 
 def _column(part: Explanation, o: int) -> RowColumn:
-    arrays = part.arrays
+    from texplainer.attributions import table
+
+    arrays, name = part.arrays, part.attribution
     values = arrays["values"][0, :, o]
     bounds = np.asarray(arrays.get("error", np.full(arrays["values"].shape, np.nan))[0, :, o], dtype=float)
     flat = arrays["flat"][0, :, o] if "flat" in arrays else np.zeros(len(values), bool)
@@ -264,7 +250,9 @@ def _column(part: Explanation, o: int) -> RowColumn:
         )  # marked in its cell
         words += f" ({reason})" if reason and shown else ""
     width = float(part.settings.get("width", 0.0))
-    return RowColumn(part.attribution, values, bounds, words, flat, width)
+    head = table.head(name)
+    kind = head, head == table.CONTRIBUTION, table.signed(name), table.marks_categories(name)
+    return RowColumn(*kind, values, bounds, words, flat, width)
 
 
 def _prediction(explanation: Explanation, o: int) -> str:

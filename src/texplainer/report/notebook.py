@@ -15,7 +15,6 @@ from texplainer.explanation.text import (
     CATEGORY_MARK,
     RowTable,
     captioned,
-    marks_categories,
     number,
     row_tables,
     signed,
@@ -63,7 +62,7 @@ def many_rows(subject: Explanation) -> str:
 
 def marked_names(subject: Explanation) -> tuple[str, ...]:
     """The features' names, with a mark behind the categories of an attribution that is a slope for numbers."""
-    slopes = marks_categories(subject.attribution)
+    slopes = table.marks_categories(subject.attribution)
     return tuple(
         f"{name}{CATEGORY_MARK}" if slopes and name in subject.categories else name
         for name in subject.feature_names

@@ -182,9 +182,9 @@ def attribution_words(explanation: Explanation) -> dict[str, Any]:
     two_units = spec is not None and spec.level_unit != spec.feature_unit and any(levels)
     return {
         "name": name,
-        "head": text.HEADS.get(name, name),
-        "place": [*text.HEADS, name].index(name),  # of its column in the table of a row
-        "marks_categories": text.marks_categories(name),
+        "head": table.head(name),
+        "place": [*table.columns_in_order(), name].index(name),  # of its column in the table of a row
+        "marks_categories": table.marks_categories(name),
         "width": float(explanation.settings.get("width", 0.0)),
         "question": name if spec is None else spec.question,
         "signed": table.signed(name),
