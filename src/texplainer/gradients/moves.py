@@ -8,8 +8,10 @@ range leaves of it. This equals the derivative averaged over a triangular kernel
 Columns of whole numbers take whole numbers: their positions are rounded.
 
 Trees know their thresholds and answer exactly (`trees/engine`). Everything else is asked at a few Gauss-Legendre
-nodes on either side, or at all whole numbers in reach where there are no more of them. The error of the rule is
-bounded by how far the differences at the nodes are from a straight line, times a factor found on background rows.
+nodes on either side, or at all whole numbers in reach where there are no more of them. The bound of the rule's
+error comes from what f gains between neighbouring nodes beyond a straight line: the root mean square error if these
+gains were steps, each anywhere between its two nodes, times a factor that background rows give: near `STEPS` for
+functions of steps, less for smooth ones.
 """
 
 from __future__ import annotations
@@ -27,17 +29,19 @@ from texplainer.gradients.engine import BANDWIDTH, MOVE, Engine, Gradient, Setti
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-LEAST, MOST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
+LEAST, LARGEST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
 LEAST_NODES, MOST_NODES, EXTRA = 2, 8, 32  # on a side; EXTRA evaluations a side are shared by few features
 CELLS = 2**21  # of the predictions at hand at a time
-SHARED = 0.4  # part of the features' common level in a bound: a step that no node saw
-TRIAL, TRIAL_OF_MODELS = (
-    1200,
-    12_000,
-)  # evaluations that calibrate the bounds: of a function, of a library's model
-MANY = 16  # nodes on a side that stand for the exact average, or twice those of the rule
+SHARED = 0.3  # part of the features' and of the background's level in a bound: a step that no node saw
+TRIAL, TRIAL_OF_MODELS = 1400, 12_000  # evaluations that calibrate: of a function, of a library's model
+COARSE = 3 / 8  # of them for whole rows by the rule itself, the others for some of their cells by more nodes
+MANY = 8  # nodes on a side that stand for the exact average, or twice those of the rule
+MOST = 16  # nodes on a side that `max_evals` may buy
 MOST_ROWS = 32
-COVERAGE, LEAST_FACTOR, FACTOR = 0.99, 0.05, 1.0  # FACTOR without background rows to see it on
+STEPS = 2.5  # root mean square errors in a bound of a function of steps
+COVERAGE, UNSURE = 2.9, 5.0  # those seen in a bound; and what few cells add, over the root of their number
+TYPICAL = 8  # cells that all features together count for beside a feature's own
+LEAST_FACTOR = 0.2
 ROUNDINGS = 4
 TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little better at twice the cost
 STEP_NODES = 4  # on a side, where steps are compared with steps
@@ -130,6 +134,14 @@ def gauss(nodes: int) -> tuple[Array, Array]:
     return (t + 1) / 2, weight / 2
 
 
+@lru_cache(maxsize=16)
+def step_squares(nodes: int) -> Array:
+    """Mean square error of the rule on (0, 1) for a unit step between a node and the one before it, (nodes,)."""
+    t, weight = gauss(nodes)
+    before, seen = np.append(0.0, t[:-1]), np.cumsum(weight) - weight
+    return ((t - seen) ** 3 - (before - seen) ** 3) / (3 * (t - before))
+
+
 def positions(moves: Moves, rows: Array, length: Array, sign: float, nodes: int) -> Positions:
     """The nodes on one side (`sign`) of the rows, over lengths (rows, features)."""
     t, weight = gauss(nodes)
@@ -182,7 +194,8 @@ class AveragedDifferences:
     moves: Moves
     sd: Array  # (features,)
     nodes: int
-    factor: float = FACTOR
+    usual: Array | float = 0.0  # (outputs,), the steps per SD on background rows
+    factor: Array | float = STEPS  # (features, 1)
     patterns: int = 1  # of joint moves by which their change is judged
     steps: bool = False  # whether f is known to have steps: their change needs moves of several lengths
 
@@ -228,21 +241,31 @@ class AveragedDifferences:
         return Differences(slopes, unit, gain, move, exact, (weight > 0).sum(axis=(1, 2, 3)))
 
     def indicator(self, found: Differences) -> Array:
-        """How far the differences are from a straight line, per unit, (rows, features, outputs)."""
-        count = found.move.shape[3]
-        if count == 1:  # the curvature, for want of more
-            rest = np.abs(found.gain.sum(axis=2)[:, :, 0])
-        else:
-            odd, move = found.gain[:, :, 0] - found.gain[:, :, 1], found.move[:, :, 0] - found.move[:, :, 1]
-            squares = (move**2).sum(axis=2)[:, :, None]
-            line = (move[..., None] * odd).sum(axis=2) / np.where(squares > 0, squares, np.inf)
-            rest = np.sqrt(((odd - move[..., None] * line[:, :, None]) ** 2).sum(axis=2) / (count - 1))
+        """The scale of the rule's error per unit, (rows, features, outputs)."""
         unsure = (found.unit > 0) & ~found.exact
-        per_unit = rest / np.where(unsure, found.unit, np.inf)[:, :, None]
         sd = self.sd[:, None]
+        own = self.step_error(found)
         many = np.maximum(1, unsure.sum(axis=1))[:, None, None]
-        common = np.sqrt(((per_unit * sd) ** 2).sum(axis=1, keepdims=True) / many) / sd
-        return np.where(unsure[:, :, None], np.hypot(per_unit, SHARED * common), 0.0)
+        common = (own**2).sum(axis=1, keepdims=True) / many
+        per_sd = np.sqrt(own**2 + SHARED**2 * (common + np.square(self.usual)))
+        return np.where(unsure[:, :, None], per_sd / sd, 0.0)
+
+    def step_error(self, found: Differences) -> Array:
+        """The root mean square error per SD if f made its gains by steps, (rows, features, outputs).
+
+        The gains between neighbouring nodes less those of the slope; a step is anywhere between its nodes.
+        """
+        squares = np.zeros(found.slopes.shape)
+        for side in range(2):  # one by one: bit-identical for any number of rows
+            gain, move = 0.0, 0.0
+            for k, weight in enumerate(step_squares(found.move.shape[3])):
+                asked = found.move[:, :, side, k, None] != 0
+                more = found.gain[:, :, side, k] - gain
+                further = (found.move[:, :, side, k] - move)[:, :, None]
+                squares += np.where(asked, weight * (more - found.slopes * further) ** 2, 0.0)
+                gain, move = found.gain[:, :, side, k], found.move[:, :, side, k]
+        unsure = (found.unit > 0) & ~found.exact
+        return np.sqrt(squares) * (self.sd / np.where(unsure, found.unit, np.inf))[:, :, None]
 
     def _floor(self, f0: Array) -> Array:
         """What rounding alone may make of a difference, (rows, outputs)."""
@@ -393,11 +416,11 @@ def _constant(engine: Engine, rows: Array) -> Gradient:
 def checked_smoothing(smoothing: Any) -> float:
     """Check the argument: the bandwidth in SDs."""
     number = isinstance(smoothing, (int, float, np.number)) and not isinstance(smoothing, bool)
-    if number and (float(smoothing) == 0 or LEAST <= float(smoothing) <= MOST):
+    if number and (float(smoothing) == 0 or LEAST <= float(smoothing) <= LARGEST):
         return float(smoothing)
     raise InputError(
         f"smoothing={smoothing!r} is not a bandwidth; expected 0 (the derivative at the point) or a number "
-        f"of SDs between {LEAST:g} and {MOST:g}, such as 0.25."
+        f"of SDs between {LEAST:g} and {LARGEST:g}, such as 0.25."
     )
 
 
@@ -409,7 +432,7 @@ def averaged_differences(
     moving = int(np.sum(moves.half > 0))
     usual, patterns = affordable(max(1, moving), settings.max_evals)
     found = AveragedDifferences(predictor, moves, sd, nodes or usual, patterns=patterns, steps=steps)
-    return replace(found, factor=calibrated(found, background))
+    return calibrated(found, background)
 
 
 def affordable(features: int, max_evals: int | None) -> tuple[int, int]:
@@ -425,7 +448,7 @@ def affordable(features: int, max_evals: int | None) -> tuple[int, int]:
         )
     pairs = (max_evals - 2) // (2 * features)  # of evaluations for each feature
     patterns = max(1, min(patterns, pairs // 3))
-    return min(MANY, pairs - patterns), patterns
+    return min(MOST, pairs - patterns), patterns
 
 
 def least_evals(features: int) -> int:
@@ -433,31 +456,43 @@ def least_evals(features: int) -> int:
     return 4 * features + 2
 
 
-def calibrated(slopes: AveragedDifferences, background: Array) -> float:
-    """The factor on the indicator that covers the differences to many nodes, on some background cells."""
+def calibrated(slopes: AveragedDifferences, background: Array) -> AveragedDifferences:
+    """The slopes with bounds that cover the differences to many nodes on some background cells.
+
+    The factor follows from the root mean square of error over indicator, of a feature's cells and of all. Of
+    functions of steps it is known to be near `STEPS`; below that, few cells need an allowance.
+    """
     sample = background[np.all(np.isfinite(background), axis=1)]
     columns = np.flatnonzero(slopes.moves.half > 0)
     if not len(sample) or not len(columns):
-        return FACTOR
+        return slopes
     trial = TRIAL if slopes.predictor.kind == "callable" else TRIAL_OF_MODELS
-    count = int(np.clip(trial // 2 // (2 * slopes.nodes * len(columns)), 1, MOST_ROWS))
+    count = int(np.clip(COARSE * trial // (2 * slopes.nodes * len(columns)), 1, MOST_ROWS))
     rows = sample[:: max(1, len(sample) // count)][:count]
     f0 = slopes.predictor(rows)
     few = slopes.differences(rows, f0)
-    unsure = slopes.indicator(few)
+    own = slopes.step_error(few)[(few.unit > 0) & ~few.exact]  # (cells, outputs)
+    if not len(own):
+        return slopes
+    slopes = replace(slopes, usual=np.sqrt((own**2).mean(axis=0)))
     row, column = np.nonzero(few.unit > 0)
     many = max(MANY, 2 * slopes.nodes)  # the rule compared with itself would have no error
-    chosen = np.random.default_rng(0).permutation(len(row))[: max(1, trial // 2 // (2 * many))]
+    left = trial - len(rows) - int(few.count.sum())
+    chosen = np.random.default_rng(0).permutation(len(row))[: max(1, left // (2 * many))]
     row, column = row[chosen], column[chosen]
     true = _precise(slopes, rows, f0, row, column, many)
-    bound = unsure[row, column]
-    known = bound > 0
-    if not known.any():
-        return FACTOR
-    ratio = np.abs(few.slopes[row, column] - true)[known] / bound[known]
-    safety = 1.1 + 4 / np.sqrt(known.sum())  # of few cells the largest says little of 99%
-    found = safety * float(np.quantile(ratio, COVERAGE))
-    return max(LEAST_FACTOR, found) if np.isfinite(found) else FACTOR
+    bound, found = slopes.indicator(few)[row, column], few.slopes[row, column]
+    known = (bound > 0) & ((found != 0) | (true != 0))  # unused features tell nothing of the others
+    squares = np.divide(np.abs(found - true), bound, out=np.zeros(bound.shape), where=known) ** 2
+    count = known.sum()
+    if not count or not np.isfinite(squares).all():
+        return slopes
+    each, sums = (np.bincount(column, a.sum(axis=1), rows.shape[1]) for a in (known, squares))
+    own = np.sqrt((sums + TYPICAL * sums.sum() / count) / (each + TYPICAL))  # (features,)
+    seen = COVERAGE * own
+    factor = np.maximum(seen, np.minimum(seen * (1 + UNSURE / np.sqrt(count)), STEPS))
+    factor *= 1 + 1 / slopes.nodes**2  # fewer nodes miss more steps: more errors are large
+    return replace(slopes, factor=np.maximum(factor, LEAST_FACTOR)[:, None])
 
 
 def _precise(
