@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.neural_network import MLPRegressor
 
 from texplainer import TExplainer
+from texplainer.attributions import line_integral
 from texplainer.gradients.engine import Gradient
 
 
@@ -30,7 +32,7 @@ def integrated(gradient, x, background, places=48):
     return np.mean((x - background) * slopes, axis=0)
 
 
-@pytest.mark.parametrize(("background", "near"), [(60, 0.02), (150, 0.03), (400, 0.06)])
+@pytest.mark.parametrize(("background", "near"), [(60, 0.02), (150, 0.03), (500, 0.05)])
 def test_the_integral_is_near_that_of_very_many_places_and_within_its_bounds(background, near):
     model, X, rows = trained(background=background)
     explainer = TExplainer(model, X, attribution="shapley")
@@ -72,3 +74,41 @@ def test_the_integral_is_linear_in_the_model(background):
     parts = [e(rows).values for e in explainers]
     gap = np.abs(whole(rows).values - 2 * parts[0] + parts[1])
     assert gap.max() < 1e-5 * np.abs(parts).max()  # the parts are computed in float32
+
+
+@pytest.mark.parametrize("background", [40, 1000])
+def test_the_integral_of_a_quadratic_model_is_exact_whatever_rows_have_places(background):
+    """Its gradient is linear on every line; the mean over the background follows from the gradients there."""
+    rng = np.random.default_rng(3)
+    X = np.exp(rng.normal(size=(background, 4)))
+    y = X[:, 0] * X[:, 1] + X[:, 2] ** 2 + X[:, 3]
+    model = KernelRidge(alpha=1e-3, kernel="polynomial", degree=2, gamma=0.1).fit(X[:300], y[:300])
+    explainer = TExplainer(model, X, attribution="shapley")
+    truth = np.array([integrated(explainer.engine.at_point.gradient, x, X, places=2) for x in X[:10]])
+    np.testing.assert_allclose(explainer(X[:10]).values, truth, atol=2e-6 * np.abs(truth).max())
+
+
+def test_a_value_that_no_row_with_a_place_has_is_covered_by_the_bound():
+    model, _, rows = trained(4)
+    X = np.random.default_rng(5).normal(size=(1000, 6))
+    X[:, 4] = rows[:, 4] = 0.0
+    for row in range(20):
+        X[:20, 4] = np.arange(20) == row
+        explainer = TExplainer(model, X, attribution="shapley")
+        found = explainer(rows)
+        if not explainer.background.cached(("lines", line_integral.POINTS), list).rows[:, 4].any():
+            break
+    truth = np.array([integrated(explainer.engine.at_point.gradient, x, X) for x in rows])
+    assert np.all(found.diagnostics.error[:, 4] > 0)
+    assert np.all(np.abs(found.values - truth)[:, 4] <= found.diagnostics.error[:, 4])
+
+
+@pytest.mark.parametrize("rows", [7, 100, 224, 1000])
+def test_far_rows_have_more_places(rows):
+    X = np.random.default_rng(rows).normal(size=(rows, 3))
+    X[0] = 20.0
+    expected = line_integral._expected_places(X, 224)
+    assert expected.sum() == pytest.approx(224)
+    assert expected.min() >= (1.0 if rows <= 224 else 0.0)
+    assert expected.argmax() == 0 or rows == 224
+    assert expected.max() <= line_integral.FARTHEST * expected.min() + 1e-9 or rows < 224

@@ -3,20 +3,25 @@
     T_j(x; b) = (x_j - b_j) * integral over t in [0, 1] of df/dx_j at b + t (x - b)
 
 The mean over the background ("expected gradients", Aumann-Shapley values; Sundararajan et al. 2017, Erion et
-al. 2021) is an estimate of the Shapley value: on networks of three tables it lay 9 to 14% from it. All
-background rows are taken up to `POINTS`, with one place or more each. The places of one row lie in equal parts
-of [0, 1], moved by the golden section from row to row, so that all places together cover the interval evenly.
-Of a larger background some rows are taken, weighted such that the mean of every column is that of all rows.
+al. 2021) is an estimate of the Shapley value: on networks of three tables it lay 9 to 14% from it.
 
-Two things that are known of a line besides reduce the error of its few places:
+`POINTS` gradients are computed for a row, one or more on the line from every background row, more on long lines.
+The places of one line lie in equal parts of [0, 1], moved by the golden section from line to line, so that all
+places together cover the interval evenly. Of a larger background some rows are taken, weighted such that the
+mean of every column is that of all rows.
 
-* the gradients at both ends (that of a background row is computed once): the line between them is integrated
-  exactly, the places only tell the difference from it;
+Three things that are known besides reduce the error of the few places:
+
+* the gradients at both ends of a line (that of a background row is computed once): the line between them is
+  integrated exactly, the places only tell the difference from it;
+* the mean of that exact part over all background rows, also those without a place: it follows from three means
+  over the background;
 * f(x) - f(b), the sum of the contributions. What is missing is added by the least change of the mean gradient,
   in units of the features' SDs, that makes the sum right (Broyden 1965).
 
-Both are linear in f. The error bound comes from the sums too: what they miss on single lines, times a factor
-that covers the error on background rows, where the integrals are computed with many places.
+All are linear in f. The error bound follows from what the sums of single lines miss. How that is divided among
+the features, and the factor that covers the error, are found on background rows, where the integrals are computed
+with many places.
 
 Categories and values that are missing at either end cannot be followed along a line. They are changed one
 after the other, at x after the numbers have moved for half of the paths, at the background row before they
@@ -35,16 +40,15 @@ from texplainer.attributions.walks import BackgroundSample, PathContributions
 from texplainer.gradients.engine import BATCH, Engine
 from texplainer.types import Array
 
-POINTS = 252  # gradients a row
+POINTS = 224  # gradients a row
+FARTHEST = 4.0  # times as many places as in the middle, at most, has a background row far from the others
 GOLDEN = (5**0.5 - 1) / 2
 TRIED = 12  # one in so many paths judges the relative change
 CALIBRATION = 8  # times as many gradients on the background rows where the bound is calibrated
-CALIBRATION_ROWS, CALIBRATION_VALUES = (
-    (12, 32),
-    480,
-)  # the least and the most rows, and how many values are aimed at
+CALIBRATION_ROWS, CALIBRATION_VALUES = (24, 32), 480  # the least and the most rows; values aimed at
 COVERAGE, SAFETY = 0.99, 1.3  # of the errors on background rows, and a factor, for these are few
 FACTOR = 3.0  # on standard errors, where there are no complete rows
+LEARNED = 0.8  # of a row's squared error is divided as on background rows, the rest equally
 LARGEST_FLOAT32 = 2500.0  # SDs: larger values are too coarse in float32
 TRIAL_ROWS, AGREE = 64, 1e-4  # how float32 gradients are compared, relative to the steepest
 ROUNDINGS = 32 * 2.0**-24  # of a sum in float32, relative to the values
@@ -56,9 +60,10 @@ class Lines(BackgroundSample):
 
     place: Array = None  # type: ignore[assignment]
     slopes: Array = None  # type: ignore[assignment]
+    centre: Array = None  # type: ignore[assignment]  # (features,), subtracted first: fewer digits are lost
+    ends: LineEnds | None = None  # None where background rows are incomplete
     omitted: float = 0.0  # part of the background rows that is left out
     float32: bool = False  # whether gradients may be computed in it
-    gradient_variance: Array = None  # type: ignore[assignment]  # (features,) of the gradients
 
     @property
     def late(self) -> np.ndarray:
@@ -71,57 +76,112 @@ class Lines(BackgroundSample):
         return replace(few, place=self.place[kept], slopes=self.slopes[kept])  # type: ignore[return-value,type-var]
 
 
+@dataclass(frozen=True)
+class LineEnds:
+    """Averages over all background rows b, less the centre, and what they have more than the rows of the lines."""
+
+    mean: Array  # (features,) of b
+    square: Array  # (features,) of its square
+    rows: Array  # (features,) what b has more
+    slopes: Array  # (features, outputs) what the gradient at b has more
+    products: Array  # (features, outputs) what the product of both has more
+
+    def added(self, x: Array, slopes: Array) -> Array:
+        """What is added to the integrals to rows, less the centre, with such gradients."""
+        return 0.5 * (x[:, :, None] * self.slopes - self.products - slopes * self.rows[:, None])
+
+    def distances(self, x: Array) -> Array:
+        """The mean squared distances of rows, less the centre, from all background rows, (rows, features)."""
+        return (x - self.mean) ** 2 + (self.square - self.mean**2)
+
+
 def sample_of(context: ExplainContext) -> Lines:
     """The lines from the background; made once."""
     return context.background.cached(("lines", POINTS), lambda: _lines(context, POINTS))
 
 
 def _lines(context: ExplainContext, points: int) -> Lines:
-    """At most so many lines; few background rows have several places each."""
-    rows, total = context.background.rows, len(context.background.rows)
-    if total > points:
-        chosen = ((np.arange(points) + 0.5) * total / points).astype(int)
-        weight, each = _calibrated_weights(rows, chosen, context.background.sigma), np.ones(points, dtype=int)
+    """So many lines; a background row may have several places, or none if there are more rows."""
+    rows, sigma, total = context.background.rows, context.background.sigma, len(context.background.rows)
+    expected = _expected_places(rows[:, context.predictor.schema.numeric], points)
+    each = np.diff(np.floor(np.cumsum(expected) + 0.5).astype(int), prepend=0)
+    chosen = np.flatnonzero(each)
+    number = np.repeat(np.arange(len(chosen)), each[chosen])
+    if len(chosen) == total:
+        weight = 1.0 / (total * each[number])
     else:
-        chosen = np.arange(total)
-        each = np.diff((np.arange(total + 1) * points) // total)
-        weight = np.full(total, 1.0 / total)
-    turn = ((np.arange(len(chosen)) + 0.5) * GOLDEN) % 1.0
-    number = np.repeat(np.arange(len(chosen)), each)
-    nth = np.arange(len(number)) - np.repeat(np.cumsum(each) - each, each)
+        weight = _calibrated_weights(rows, chosen[number], 1.0 / expected[chosen[number]], sigma)
+    nth = np.arange(len(number)) - np.searchsorted(number, number)
+    turn = ((number + 0.5) * GOLDEN) % 1.0
     some = rows[chosen]
     slopes = np.zeros((len(chosen), rows.shape[1], len(context.predictor.outputs)))
     complete = np.isfinite(some).all(axis=1)
     slopes[complete] = context.engine.gradient(some[complete]).values
-    scaled = (slopes[complete] * context.background.sigma[:, None]) if complete.any() else slopes
+    centre = np.median(some[complete], axis=0) if complete.any() else np.zeros(rows.shape[1])
     return Lines(
         some[number],
         np.arange(len(number)),
         (np.arange(len(number)) % TRIED > 0).astype(int),
         2,
-        (weight / each)[number],
+        weight,
         context.predictor(some)[number],
         1,
-        (nth + turn[number]) / each[number],
+        (nth + turn) / each[chosen[number]],
         slopes[number],
+        centre,
+        _line_ends(context, centre, some[number], weight, slopes[number]),
         1.0 - len(chosen) / total,
         _accepts_float32(context.engine, rows),
-        scaled.var(axis=0).sum(axis=1),
     )
 
 
-def _calibrated_weights(rows: Array, chosen: np.ndarray, sigma: Array) -> Array:
+def _expected_places(rows: Array, points: int) -> Array:
+    """How many places every background row is to have: more the farther it lies from the others."""
+    known = np.isfinite(rows)
+    count = np.maximum(1, known.sum(axis=0))
+    away = np.where(known, rows, 0.0) - np.sum(rows, axis=0, where=known) / count
+    square = np.where(known, away, 0.0) ** 2
+    mean = square.sum(axis=0) / count
+    square = np.divide(square, mean, out=np.zeros_like(square), where=mean > 0)
+    reach = np.minimum(np.sqrt(1 + square.sum(axis=1) / max(1, rows.shape[1])), FARTHEST)
+    expected = reach * points / reach.sum()
+    if len(rows) > points:
+        return expected
+    more = np.maximum(expected - 1, 0.0)  # every row has one place
+    return 1 + more * (points - len(rows)) / max(more.sum(), np.finfo(float).tiny)
+
+
+def _calibrated_weights(rows: Array, chosen: np.ndarray, weight: Array, sigma: Array) -> Array:
     """Weights of the chosen rows that reproduce the mean of every column over all rows (Deville & Särndal 1992)."""
-    equal = np.full(len(chosen), 1.0 / len(chosen))
+    weight = weight / weight.sum()
     if not np.isfinite(rows).all() or rows.shape[1] > len(chosen) // 4:
-        return equal
+        return weight
     centred = (rows - rows.mean(axis=0)) / sigma
     parts = np.column_stack([np.ones(len(chosen)), centred[chosen]])
     target = np.zeros(parts.shape[1])
     target[0] = 1.0
-    change = np.linalg.lstsq(parts.T * equal @ parts, target - equal @ parts, rcond=1e-9)[0]
-    weight = equal * (1 + parts @ change)
-    return weight if weight.min() > 0 else equal
+    change = np.linalg.lstsq(parts.T * weight @ parts, target - weight @ parts, rcond=1e-9)[0]
+    calibrated = weight * (1 + parts @ change)
+    return calibrated if calibrated.min() > 0 else weight
+
+
+def _line_ends(
+    context: ExplainContext, centre: Array, starts: Array, weight: Array, slopes: Array
+) -> LineEnds | None:
+    """Compare all background rows with the weighted starts of the lines."""
+    rows = context.background.rows
+    if not np.isfinite(rows).all():
+        return None
+    starts, centred = starts - centre, rows - centre
+    more = -np.einsum("p,pfo->fo", weight, slopes)
+    products = -np.einsum("p,pf,pfo->fo", weight, starts, slopes)
+    for first in range(0, len(rows), BATCH):
+        part = slice(first, first + BATCH)
+        found = context.engine.gradient(rows[part]).values
+        more += found.sum(axis=0) / len(rows)
+        products += np.einsum("bf,bfo->fo", centred[part], found) / len(rows)
+    mean = centred.mean(axis=0)
+    return LineEnds(mean, np.mean(centred**2, axis=0), mean - weight @ starts, more, products)
 
 
 def _accepts_float32(engine: Engine, background: Array) -> bool:
@@ -143,43 +203,81 @@ def _needs_float64(rows: Array, sigma: Array) -> np.ndarray:
     return np.max(np.abs(np.nan_to_num(rows)) * (sigma > 0), axis=1, initial=0.0) >= LARGEST_FLOAT32 * least
 
 
+@dataclass(frozen=True)
+class Missed:
+    """What the standard errors follow from."""
+
+    square: Array  # (rows, outputs), the sum over the lines of what their sums miss, weighted and squared
+    lengths: Array  # (rows, features, outputs), the mean squared distances in SDs; 0 of unused features
+    sampling: Array  # (rows, features, outputs), the variance by omitted background rows
+
+    def parts(self) -> Array:
+        """Squared distances as parts of the row's, (rows, features, outputs)."""
+        return _parts(self.lengths)
+
+    def standard_error(self, difficulty: Array) -> Array:
+        """Standard errors, given the features' squared errors for a unit of squared distance, (features,)."""
+        used = self.lengths > 0
+        equal = used / np.maximum(1, used.sum(axis=1, keepdims=True))
+        learned = _parts(self.lengths * difficulty[:, None])
+        part = LEARNED * learned + (1 - LEARNED) * equal
+        return np.sqrt(self.square[:, None] * part + self.sampling)
+
+
+def _parts(sizes: Array) -> Array:
+    """Sizes (rows, features, outputs) as parts of their sum over the features."""
+    whole = sizes.sum(axis=1, keepdims=True)
+    return np.divide(sizes, whole, out=np.zeros_like(sizes), where=whole > 0)
+
+
 def contributions(context: ExplainContext, sample: Lines) -> PathContributions:
     """Contributions of the lines from every background row of the sample to every row, with their error."""
-    found = _integrated(context, sample)
+    found, missed = _integrated(context, sample)
     if sample.count == 1:  # some of the lines, for the relative change
         return found
-    factor = context.background.cached(("line factor", POINTS), lambda: _factor(context, sample))
-    assert found.error is not None
+    difficulty, factor = context.background.cached(
+        ("line errors", POINTS), lambda: _calibrated_errors(context, sample)
+    )
+    error = missed.standard_error(difficulty)
     size = np.sqrt((found.groups.sum(axis=1) ** 2).sum(axis=1, keepdims=True))
-    rounding = np.where(found.error > 0, ROUNDINGS * size * sample.float32, 0.0)
-    return replace(found, error=factor * found.error + rounding)
+    rounding = np.where(error > 0, ROUNDINGS * size * sample.float32, 0.0)
+    return replace(found, error=factor * error + rounding)
 
 
-def _factor(context: ExplainContext, sample: Lines) -> float:
-    """The factor on standard errors that covers the errors of background rows, where many places are taken."""
+def _calibrated_errors(context: ExplainContext, sample: Lines) -> tuple[Array, float]:
+    """Errors of background rows, where many places are taken: how they are divided, and the factor that covers them."""
     rows = context.background.rows
     rows = rows[np.isfinite(rows).all(axis=1)]
     count = int(np.clip(CALIBRATION_VALUES // rows.shape[1], *CALIBRATION_ROWS))
     rows = rows[:: max(1, len(rows) // count)][:count]
+    difficulty = np.ones(rows.shape[1])
     if not len(rows):
-        return FACTOR
+        return difficulty, FACTOR
     here = replace(context, rows=rows, predictions=context.predictor(rows))
-    few, many = _integrated(here, sample), _integrated(here, _lines(here, CALIBRATION * POINTS))
+    (few, missed), (many, _) = (
+        _integrated(here, sample),
+        _integrated(here, _lines(here, CALIBRATION * POINTS)),
+    )
     gap = np.abs(few.groups.sum(axis=1) - many.groups.sum(axis=1))
-    assert few.error is not None
-    unsure = few.error > 0
+    square = missed.square[:, None]
+    relative = np.divide(gap**2, square, out=np.zeros_like(gap), where=square > 0)
+    length = missed.parts().sum(axis=(0, 2))
+    difficulty = np.divide(relative.sum(axis=(0, 2)), length, out=difficulty, where=length > 0)
+    error = missed.standard_error(difficulty)
+    unsure = error > 0
     if not unsure.any():
-        return FACTOR
-    return max(1.0, SAFETY * float(np.quantile(gap[unsure] / few.error[unsure], COVERAGE)))
+        return difficulty, FACTOR
+    return difficulty, max(1.0, SAFETY * float(np.quantile(gap[unsure] / error[unsure], COVERAGE)))
 
 
-def _integrated(context: ExplainContext, lines: Lines) -> PathContributions:
-    """The integrals, with standard errors and how the missing part of a sum is divided."""
+def _integrated(context: ExplainContext, lines: Lines) -> tuple[PathContributions, Missed]:
+    """The integrals and how the missing part of a sum is divided, and what single lines miss."""
     rows, (count, features) = context.rows, context.rows.shape
     outputs = len(context.predictor.outputs)
     stepped = ~context.predictor.schema.numeric | np.isnan(lines.rows).any(axis=0) | np.isnan(rows)
     sums = np.zeros((count, lines.count, features, outputs))
-    error, share = np.zeros((count, features, outputs)), np.zeros((count, features))
+    missed = Missed(*(np.zeros((count, *shape)) for shape in ((outputs,), *[(features, outputs)] * 2)))
+    share = np.zeros((count, features))
     wide = np.ones(count, bool)
     if lines.float32:
         wide = _needs_float64(rows, context.background.sigma)
@@ -192,56 +290,68 @@ def _integrated(context: ExplainContext, lines: Lines) -> PathContributions:
         for first in range(0, len(chosen), together):
             part = chosen[first : first + together]
             some = replace(context, rows=rows[part], predictions=context.predictions[part])
-            sums[part], error[part], share[part] = _block(some, lines, stepped[part], slopes[part], kind)
+            sums[part], found, share[part] = _block(some, lines, stepped[part], slopes[part], kind)
+            for name, values in vars(found).items():
+                getattr(missed, name)[part] = values
     steps = stepped.sum(axis=1)
     cost = len(lines.rows) * (1 + steps + (steps > 0)) + plain
-    return PathContributions(sums, cost, error, share)
+    return PathContributions(sums, cost, share=share), missed
 
 
 def _block(
     context: ExplainContext, lines: Lines, stepped: np.ndarray, ends: Array, kind: type
-) -> tuple[Array, Array, Array]:
-    """Integrals of some rows by group, their standard errors, and the division of what is missing."""
-    away, slopes = _slopes(context, lines, stepped, ends, kind)
+) -> tuple[Array, Missed, Array]:
+    """Integrals of some rows by group, what their lines miss, and the division of what is missing."""
+    away, slopes = _slopes(context, lines, stepped, kind)
     gap = context.predictions[:, None, :] - lines.predictions  # (rows, paths, outputs)
     belongs = (lines.groups == np.arange(lines.count)[:, None]) * lines.weight  # (groups, paths)
     some = np.flatnonzero(stepped.any(axis=1))
+    plain = np.flatnonzero(~stepped.any(axis=1))
     sums = np.zeros((len(away), lines.count, away.shape[2], slopes.shape[3]))
-    distance = np.zeros((len(away), away.shape[2]))
+    distance, scale = np.zeros((len(away), away.shape[2])), 1.0 / context.background.sigma**2
     if len(some):
         steps = _take_steps(context, lines, stepped, some)  # (rows, paths, features, outputs)
         gap[some] -= steps.sum(axis=2)
         sums[some] = np.einsum("gp,rpfo->rgfo", belongs, steps)
-        differs = (context.rows[some, None, :] != lines.rows) & stepped[some, None, :]
-        distance[some] = np.einsum("p,rpf->rf", lines.weight, differs)
+        apart = _squared_steps(context.rows[some], lines.rows, context.predictor.schema.numeric, scale)
+        distance[some] = np.einsum("p,rpf->rf", lines.weight, apart * stepped[some, None, :])
     square = away * away  # (rows, paths, features)
-    scale = 1.0 / context.background.sigma**2
-    distance += (lines.weight.astype(kind) @ square) * scale
-    error = np.zeros((len(away), away.shape[2], slopes.shape[3]))
-    variance = (lines.weight**2).astype(kind) @ square * scale  # (rows, features)
+    if lines.ends is None or len(some):
+        distance += (lines.weight.astype(kind) @ square) * scale
+    if len(plain):
+        x = context.rows[plain] - lines.centre
+        sums[plain], along = _tilt(x, lines, belongs, ends[plain], kind)
+        gap[plain] -= along
+        if lines.ends is not None:
+            distance[plain] = lines.ends.distances(x) * scale
+            more = lines.ends.added(x, ends[plain])
+            sums[plain] += belongs.sum(axis=1)[:, None, None] * more[:, None]
+    squares = np.zeros((len(away), slopes.shape[3]))
+    lengths, sampling = np.zeros((2, len(away), *slopes.shape[2:]))
+    squared = (lines.weight**2).astype(kind)
     for o in range(slopes.shape[3]):
         own = away * slopes[..., o]
         total = belongs.astype(kind) @ own
-        used = total.any(axis=1) * scale  # (rows, features): unused features stay as they are
+        used = total.any(axis=1) | (sums[..., o].any(axis=1) & ~stepped)  # (rows, features): others stay 0
+        weighted = used * scale
         missed = gap[..., o] - own @ np.ones(own.shape[2], kind)  # (rows, paths)
-        length = np.matmul(square, used[:, :, None].astype(kind))[..., 0]
+        length = np.matmul(square, weighted[:, :, None].astype(kind))[..., 0]
         push = np.divide(missed, length, out=np.zeros_like(missed), where=length > 0)
-        total = total + ((push[:, None, :] * belongs).astype(kind) @ square) * used[:, None, :]
+        total = total + ((push[:, None, :] * belongs).astype(kind) @ square) * weighted[:, None, :]
         sums[..., o] += total
-        error[..., o] = _standard_error(missed, lines, variance * (used > 0))
-        if lines.omitted:
-            apart = own - own.mean(axis=1, keepdims=True)
-            between = (lines.weight**2).astype(kind) @ apart**2
-            error[..., o] = np.sqrt(error[..., o] ** 2 + lines.omitted * between)
+        squares[:, o] = np.sum(np.square(lines.weight * missed), axis=1)
+        lengths[..., o] = distance * used
+        if lines.omitted and len(some):
+            apart = own[some] - own[some].mean(axis=1, keepdims=True)
+            sampling[some, :, o] = lines.omitted * (squared @ apart**2)
     distance *= sums.any(axis=(1, 3))
     whole = distance.sum(axis=1, keepdims=True)
-    return sums, error, np.divide(distance, whole, out=np.zeros_like(distance), where=whole > 0)
+    share = np.divide(distance, whole, out=np.zeros_like(distance), where=whole > 0)
+    return sums, Missed(squares, lengths, sampling), share
 
 
-def _slopes(
-    context: ExplainContext, lines: Lines, stepped: np.ndarray, ends: Array, kind: type
-) -> tuple[Array, Array]:
-    """The ways x - b (rows, paths, features) and the mean gradient of every line (..., outputs)."""
+def _slopes(context: ExplainContext, lines: Lines, stepped: np.ndarray, kind: type) -> tuple[Array, Array]:
+    """The ways x - b (rows, paths, features) and the gradient at every line's place (..., outputs)."""
     x, b = context.rows.astype(kind)[:, None, :], lines.rows.astype(kind)
     away = x - b
     points = lines.place[:, None].astype(kind) * away
@@ -252,28 +362,38 @@ def _slopes(
         away[some] = np.where(still, 0.0, away[some])
         points[some] = np.where(still, np.where(lines.late[:, None], b, x[some]), points[some])
     found = context.engine.gradient(points.reshape(-1, points.shape[2])).values
-    slopes = found.reshape(*away.shape, -1)
-    # the line between the gradients at both ends, integrated exactly; not where the ends are not the line's
-    tilt = (0.5 - lines.place)[:, None, None]
-    start = (tilt * lines.slopes).astype(kind)
-    for one, end, broken in zip(slopes, ends, list(some), strict=True):
-        if not broken:
-            one -= start
-            one += tilt.astype(kind) * end.astype(kind)
-    return away, slopes
+    return away, found.reshape(*away.shape, -1)
 
 
-def _standard_error(missed: Array, lines: Lines, variance: Array) -> Array:
-    """Standard errors (rows, features) from what the sums of single lines miss, (rows, paths).
+def _tilt(x: Array, lines: Lines, belongs: Array, ends: Array, kind: type) -> tuple[Array, Array]:
+    """What the line between the gradients at both ends, with its integral, adds to that at the place.
 
-    A feature's part is its distance times how much its gradients vary, half of it, and an equal part.
+    By group (rows, groups, features, outputs), and the sum over the features for every line (rows, paths, outputs);
+    `x` are rows less the centre.
     """
-    total = (lines.weight * missed) ** 2
-    part = variance * lines.gradient_variance
-    count = np.maximum(1, (part > 0).sum(axis=1, keepdims=True))
-    whole = part.sum(axis=1, keepdims=True)
-    part = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
-    return np.sqrt(total.sum(axis=1, keepdims=True) * (0.5 * part + 0.5 * (part > 0) / count))
+    tilt = 0.5 - lines.place
+    b = lines.rows - lines.centre
+    part = belongs * tilt  # (groups, paths)
+    x_part = x[:, None, :, None] * part.sum(axis=1)[:, None, None] - (part @ b)[:, :, None]
+    starts = b[:, :, None] * lines.slopes
+    tilted = ends[:, None] * x_part
+    tilted -= x[:, None, :, None] * np.einsum("gp,pfo->gfo", part, lines.slopes)
+    tilted += np.einsum("gp,pfo->gfo", part, starts)
+    along = np.empty((len(x), len(tilt), ends.shape[2]))
+    for o in range(ends.shape[2]):
+        end = ends[..., o]
+        there = np.concatenate([end, x], axis=1, dtype=kind)
+        here = np.concatenate([b.T, lines.slopes[..., o].T], dtype=kind)
+        across = np.matmul(there[:, None], here)[:, 0]  # row by row: its bits depend on no other row
+        along[..., o] = tilt * (np.sum(x * end, axis=1)[:, None] + starts[..., o].sum(axis=1) - across)
+    return tilted, along
+
+
+def _squared_steps(rows: Array, starts: Array, numeric: np.ndarray, scale: Array) -> Array:
+    """Squared lengths of steps (rows, paths, features): in SDs, or 1 to another category or to a missing value."""
+    x, gaps = rows[:, None], np.isnan(rows)[:, None]
+    square = np.where(numeric, (x - starts) ** 2 * scale, x != starts)
+    return np.where(gaps | np.isnan(starts), gaps != np.isnan(starts), square)
 
 
 def _take_steps(context: ExplainContext, lines: Lines, stepped: np.ndarray, some: np.ndarray) -> Array:
