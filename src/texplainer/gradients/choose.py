@@ -48,10 +48,14 @@ def choose_engine(predictor: Predictor, rows: Array, engine: str, settings: Sett
     `settings.discrete` those of `rows`.
     """
     chosen = _differentiating(predictor, rows, engine, settings)
-    return replace(chosen, shapley=_shapley(predictor, rows)) if engine in ("auto", "tree") else chosen
+    if engine not in ("auto", "tree"):
+        return chosen
+    return replace(chosen, shapley=_shapley(predictor, rows, chosen.owner))
 
 
-def _shapley(predictor: Predictor, rows: Array) -> Callable[[], ExactShapley] | None:
+def _shapley(
+    predictor: Predictor, rows: Array, owner: np.ndarray | None
+) -> Callable[[], ExactShapley] | None:
     """The exact Shapley values of trees, whatever engine differentiates them; None for other models."""
     if not _possible("tree", predictor):
         return None
@@ -65,7 +69,7 @@ def _shapley(predictor: Predictor, rows: Array) -> Callable[[], ExactShapley] | 
         try:
             from texplainer.gradients.trees.shapley import tree_shapley
 
-            return tree_shapley(predictor, rows)
+            return tree_shapley(predictor, rows, owner)
         except ModuleNotFoundError as error:
             return Unsupported(f"it needs the package {error.name!r}, which is not installed.")
         except Unsupported as reason:
@@ -125,6 +129,7 @@ def folded_engine(engine: Engine, schema: Schema) -> Engine:
         engine,
         gradient=gradient,
         point=point,
+        owner=None,  # it is that of the one-hot columns
         replaced=replaced if engine.replaced else None,
     )
     return _zero_categorical_gradients(folded, schema)

@@ -99,6 +99,9 @@ class Engine:
     linear: bool = False  # whether its gradient is the same everywhere
     narrow: bool = False  # whether it takes float32 rows, at half the time: good enough for an average
     point: Engine | None = None
+    owner: np.ndarray | None = (
+        None  # of trees behind transformers: the column each of their inputs is made from
+    )
     #: () -> the exact Shapley values, prepared at the first call; raises `Unsupported` with the reason where
     #: the model does not allow it; None without trees
     shapley: Callable[[], ExactShapley] | None = None

@@ -25,9 +25,11 @@ from sklearn.preprocessing import (
 
 import texplainer as tx
 from texplainer.errors import Unsupported
+from texplainer.gradients.trees import engine, shapley
+from texplainer.gradients.trees.ensemble import raw_sums
 from texplainer.gradients.trees.fold import fold
+from texplainer.gradients.trees.inputs import owners_of
 from texplainer.gradients.trees.readers.table import load
-from texplainer.gradients.trees.shapley import raw_sums
 
 NUMBERS = {
     "scaler": lambda: StandardScaler(),
@@ -73,6 +75,10 @@ def fitted(numbers, encoder, model):
     return make_pipeline(columns, MODELS[model]()).fit(frame, y), frame
 
 
+def folded_onto(explainer, ensemble):
+    return fold(ensemble, explainer.predictor, explainer.background.rows, explainer.engine.owner)
+
+
 CASES = [
     *((numbers, "one-hot", "histogram boosting") for numbers in NUMBERS),
     *(("imputer and scaler", encoder, model) for encoder in ENCODERS for model in MODELS),
@@ -84,10 +90,9 @@ def test_folded_trees_predict_what_the_model_predicts(numbers, encoder, model):
     pipeline, frame = fitted(numbers, encoder, model)
     explainer = tx.TExplainer(pipeline, frame[:200])
     assert explainer.engine.name == "tree", explainer.engine.why
-    predictor = explainer.predictor
     final = pipeline.steps[-1][1]
     ensemble = load(final.steps[-1][1] if hasattr(final, "steps") else final)
-    folded = fold(ensemble, predictor, explainer.background.rows)
+    folded = folded_onto(explainer, ensemble)
     new = frame[200:].copy()
     new.loc[new.index[:20], "town"] = "elsewhere"  # a category that nobody has seen
     new.loc[new.index[20:30], "age"] = np.linspace(0, 200, 10)
@@ -105,7 +110,7 @@ def test_values_at_thresholds_keep_their_side():
         X, X[:, 0] > X[:, 1]
     )
     explainer = tx.TExplainer(model, X[:100])
-    folded = fold(load(model[-1]), explainer.predictor, explainer.background.rows)
+    folded = folded_onto(explainer, load(model[-1]))
     edges = np.unique(folded.threshold[(folded.kind & 1) == 0])
     rows = np.repeat(X[:1], 2 * len(edges), axis=0)
     rows[:, 0] = np.concatenate([edges, np.nextafter(edges, np.inf)])
@@ -127,8 +132,23 @@ def test_conditions_that_are_not_one_interval_are_refused():
     from dataclasses import replace
 
     predictor = replace(explainer.predictor, model=model)
+    owner = np.repeat([0, 1], 5)  # five bins of each column
     with pytest.raises(Unsupported, match="several intervals"):
-        fold(load(model[-1]), predictor, explainer.background.rows)
+        fold(load(model[-1]), predictor, explainer.background.rows, owner)
+
+
+def test_the_columns_of_inputs_are_found_once(monkeypatch):
+    calls = []
+    for module in (engine, shapley):
+        ask = lambda *parts: calls.append(parts) or owners_of(*parts)  # noqa: E731
+        monkeypatch.setattr(module, "owners_of", ask)
+    pipeline, frame = fitted("scaler", "one-hot", "forest")
+    explainer = tx.TExplainer(pipeline, frame[:100])
+    values = explainer(frame[:5], attribution="shapley").values
+    assert len(calls) == 1
+    monkeypatch.undo()
+    apart = shapley.tree_shapley(explainer.predictor, explainer.background.rows)
+    np.testing.assert_array_equal(apart(explainer.schema.read(frame[:5]))[:, :, 0], values)
 
 
 def test_trees_behind_mixing_transformers_are_explained_by_their_predictions():

@@ -27,6 +27,7 @@ from texplainer.gradients.maps import LINKS, Map, affine, compose, constant_slop
 from texplainer.gradients.moves import Moves, averaged_differences, moves_of
 from texplainer.gradients.trees.ensemble import LARGEST, LEAF, TreeEnsemble, compared, raw_sums, unrounded
 from texplainer.gradients.trees.fold import fold
+from texplainer.gradients.trees.inputs import inputs_of, owners_of
 from texplainer.gradients.trees.kernels.moves import MovedTrees, add_moves
 from texplainer.gradients.trees.readers.table import cells_of, find, load, not_a_sum, split_pipeline
 from texplainer.gradients.trees.replacements import Replacements, replacements_of
@@ -67,7 +68,15 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     else:
         why = "exact means over moves of one feature at a time, from the trees"
         gradient = tree_slopes(model, moves_of(predictor, background, settings), link)
-    return Engine("tree", why, gradient, averages=True, width=settings.bandwidth, replaced=_replaced(model))
+    return Engine(
+        "tree",
+        why,
+        gradient,
+        averages=True,
+        width=settings.bandwidth,
+        owner=model.owner,
+        replaced=_replaced(model),
+    )
 
 
 @dataclass(frozen=True)
@@ -78,23 +87,23 @@ class TreeModel:
     ensemble: TreeEnsemble
     after: Map  # raw sums -> all outputs on the explained scale
     inputs: Callable[[Array], Array]  # rows -> cells as the trees see them
-    folded: bool  # whether transformers were folded into the thresholds
+    #: (inputs,) where transformers were folded into the thresholds: the raw column each input is made from
+    owner: np.ndarray | None = None
 
 
 def read(predictor: Predictor, background: Array) -> TreeModel:
     """Read a model's trees and check that they predict what the model predicts."""
     transformers, final = split_pipeline(predictor.model)
-    ensemble, inputs = load(final), partial(cells_of, predictor.schema)
+    ensemble, inputs, owner = load(final), partial(cells_of, predictor.schema), None
     if transformers:
-        ensemble, inputs = fold(ensemble, predictor, background), _unchanged
+        owner = owners_of(partial(inputs_of, predictor, transformers), background, predictor)
+        ensemble, inputs = fold(ensemble, predictor, background, owner), _unchanged
     seen = ensemble.marked(inputs(background))
     if seen.shape[1] != ensemble.features:
         raise Unsupported(f"it was trained on {ensemble.features} features and the data has {seen.shape[1]}.")
     after = link(ensemble, predictor.scale, predictor.task)
-    found = TreeModel(
-        predictor, ensemble, after, lambda rows: ensemble.marked(inputs(rows)), bool(transformers)
-    )
-    _check(found, background)
+    found = TreeModel(predictor, ensemble, after, lambda rows: ensemble.marked(inputs(rows)), owner)
+    check(found, background)
     return found
 
 
@@ -118,7 +127,7 @@ def _unchanged(rows: Array) -> Array:
     return rows
 
 
-def _check(model: TreeModel, background: Array) -> None:
+def check(model: TreeModel, background: Array) -> None:
     """Compare the trees' own predictions with the model's on the explained scale."""
     sample = background[:: max(1, len(background) // CHECK_ROWS)][:CHECK_ROWS]
     predictor, ensemble = model.predictor, model.ensemble
@@ -243,7 +252,7 @@ def _replaced(model: TreeModel) -> Any:
     rounded = predictor.schema.narrow_floats and ensemble.dtype != np.float32
     coded = {feature for feature, _ in ensemble.categories} <= set(predictor.schema.levels)
     steep = predictor.scale == "log-odds" and ensemble.link in ("share", "shares")
-    if model.folded or rounded or steep or not coded:
+    if model.owner is not None or rounded or steep or not coded:
         return None
 
     @cache

@@ -23,7 +23,7 @@ from texplainer.gradients.trees.ensemble import (
     TreeEnsemble,
     assemble,
 )
-from texplainer.gradients.trees.inputs import inputs_of, owners_of
+from texplainer.gradients.trees.inputs import inputs_of
 from texplainer.gradients.trees.readers.table import split_pipeline
 from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
@@ -34,13 +34,10 @@ BEYOND = (1.0, 100.0)  # and so many ranges outside of it
 NEAR = 64 * np.finfo(np.float64).eps  # how well an affine transformer is inverted by a straight line
 
 
-def fold(ensemble: TreeEnsemble, predictor: Predictor, background: Array) -> TreeEnsemble:
-    """The same trees on the raw columns, or `Unsupported` with the reason."""
-    transformers, _ = split_pipeline(predictor.model)
-    plain = inputs_of(predictor, transformers, background)
-    if plain.shape[1] != ensemble.features:
-        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {plain.shape[1]}.")
-    owner = owners_of(lambda rows: inputs_of(predictor, transformers, rows), background, predictor)
+def fold(ensemble: TreeEnsemble, predictor: Predictor, background: Array, owner: np.ndarray) -> TreeEnsemble:
+    """The same trees on the raw columns, `owner` of each input, or `Unsupported` with the reason."""
+    if len(owner) != ensemble.features:
+        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {len(owner)}.")
     owner = np.concatenate([owner, owner[[feature for feature, _ in ensemble.categories]]]).astype(int)
     inner = np.flatnonzero(ensemble.kind & LEAF == 0)
     left = (ensemble.kind[inner] & MISSING_LEFT != 0).astype(float)

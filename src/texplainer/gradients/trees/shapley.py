@@ -35,10 +35,9 @@ from numpy.typing import NDArray
 from texplainer.errors import Unsupported
 from texplainer.gradients.machine_code import in_threads
 from texplainer.gradients.maps import Map, constant_slope, jacobian
-from texplainer.gradients.trees.engine import link
+from texplainer.gradients.trees.engine import TreeModel, check, link
 from texplainer.gradients.trees.ensemble import (
     LEAF,
-    MISSING_LEFT,
     Floats,
     TreeEnsemble,
     compared,
@@ -67,7 +66,6 @@ from texplainer.types import Array
 MEMORY = 2**25  # table entries held at a time: 256 MB
 MANY_TABLES = 2**22  # entries from which a progress bar is shown while tables are filled
 FEW_ROWS = 256  # a thread takes at least as many
-CHECK_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -155,8 +153,11 @@ class TreeShapley:
         return self._tables[key]
 
 
-def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
-    """Prepare a model's Shapley values, or raise `Unsupported` with the reason."""
+def tree_shapley(predictor: Predictor, background: Array, owner: np.ndarray | None = None) -> TreeShapley:
+    """Prepare a model's Shapley values, or raise `Unsupported` with the reason.
+
+    `owner` is the raw feature of each of the trees' inputs where it has been found already.
+    """
     transformers, final = split_pipeline(predictor.model)
     if find(final) is None:
         raise Unsupported("the model is not a tree ensemble.")
@@ -171,53 +172,19 @@ def tree_shapley(predictor: Predictor, background: Array) -> TreeShapley:
     seen = inputs(background)
     if seen.shape[1] != ensemble.features:
         raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {seen.shape[1]}.")
-    _check(predictor, ensemble, after, background, seen)
-    owner = np.arange(ensemble.features)
-    if transformers or predictor.schema.groups:
+    check(TreeModel(predictor, ensemble, after, inputs), background)
+    if owner is None and (transformers or predictor.schema.groups):
         owner = owners_of(inputs, background, predictor)
     return TreeShapley(
         ensemble,
         inputs,
-        owner,
+        np.arange(ensemble.features) if owner is None else owner,
         background.shape[1],
         after,
         list(predictor.outputs),
         seen,
         partial(owners_by_row, inputs, background[0]),
     )
-
-
-def raw_sums(ensemble: TreeEnsemble, inputs: Array) -> Array:
-    """The ensemble's raw sums, (rows, raw outputs)."""
-    cells = columns_of(ensemble, inputs)
-    rows, trees = np.arange(len(inputs))[:, None], np.arange(len(ensemble.roots))
-    node = np.repeat(ensemble.roots.astype(np.int64)[None], len(inputs), axis=0)  # (rows, trees)
-    for _ in range(ensemble.depth):
-        kind = ensemble.kind[node]
-        x = cells[ensemble.column[node].astype(np.int64), rows]
-        left = np.where(np.isnan(x), kind & MISSING_LEFT != 0, x <= ensemble.threshold[node])
-        child = np.where(left, node + 1, ensemble.right[node].astype(np.int64))
-        node = np.where(kind & LEAF != 0, node, child)
-    found = ensemble.value[ensemble.right[node].astype(np.int64)]  # (rows, trees, width)
-    raw = np.repeat(ensemble.base[None], len(inputs), axis=0)
-    for tree in trees:
-        first = int(ensemble.output[tree])
-        raw[:, first : first + found.shape[2]] += found[:, tree]
-    return raw
-
-
-def _check(predictor: Predictor, ensemble: TreeEnsemble, after: Any, rows: Array, inputs: Array) -> None:
-    """Compare the trees' predictions with the model's own."""
-    some = slice(None, None, max(1, len(rows) // CHECK_ROWS))
-    expected = predictor.everything(rows[some])
-    found = after(raw_sums(ensemble, inputs[some]))[0]
-    if found.shape != expected.shape:
-        raise Unsupported(f"its trees give {found.shape[1]} outputs and the model {expected.shape[1]}.")
-    known = np.isfinite(expected)
-    size = max(1.0, float(np.abs(expected[known]).max(initial=0.0)))
-    gap = float(np.abs(found - expected)[known].max(initial=0.0)) / size
-    if not gap <= ensemble.tolerance:
-        raise Unsupported(f"the trees as read miss the model's own predictions by {gap:.1e}.")
 
 
 @dataclass(frozen=True)
