@@ -46,7 +46,7 @@ def test_rows_are_found(words: str, rows: list[int]) -> None:
         ("job title = cok", r"not a category of 'job title'; it has cook, nurse, pilot. Did you mean 'cook'"),
         ("job title < cook", "compare it with = or !="),
         ("A-9", "no row has the identifier 'A-9'; they go from A-1 to 20"),
-        ("age > 99", "no row meets 'age > 99'"),
+        ("age > 99", "no row matches 'age > 99'"),
         ("  ", "nothing to look for"),
         (None, "nothing to look for"),
     ],

@@ -51,7 +51,7 @@ def test_samples_and_aggregates():
     )  # numpy asks for axis=None, dtype and out
     assert np.isclose(np.sum(explanation[:, "age"]), explanation[:, "age"].values.sum())
     np.testing.assert_allclose(np.mean(explanation, axis=0), explanation.mean())
-    with pytest.raises(InputError, match="axis=1 is not the rows'"):
+    with pytest.raises(InputError, match="axis=1 is not available"):
         np.mean(explanation, axis=1)
     explanation.arrays["values"][0] = np.nan  # an undefined row is left out
     np.testing.assert_allclose(explanation.mean(), explanation.values[1:].mean(axis=0))

@@ -75,7 +75,7 @@ def test_names_are_checked() -> None:
     explainer, X, _ = explained()
     with pytest.raises(InputError, match="'nope' is unknown"):
         explainer(X, attribution=("slope", "nope"))
-    with pytest.raises(InputError, match="names none"):
+    with pytest.raises(InputError, match="is empty"):
         explainer(X, attribution=())
 
 

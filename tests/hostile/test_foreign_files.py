@@ -138,7 +138,7 @@ def test_a_lock_that_is_a_symlink_is_refused(tmp_path: Path) -> None:
 def test_an_unrelated_file_with_the_headers_name_is_kept(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "r.csv.json").write_bytes(content)
     found = explainer()(X[:2])
-    with pytest.raises(InputError, match=r"r\.csv\.json is there and is not the header of a result"):
+    with pytest.raises(InputError, match=r"r\.csv\.json exists and is not the header of a result"):
         found.save(tmp_path / "r.csv")
     assert names(tmp_path) == {"r.csv.json"} and (tmp_path / "r.csv.json").read_bytes() == content
     (tmp_path / "r.csv.json").unlink()

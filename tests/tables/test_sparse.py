@@ -94,5 +94,5 @@ def test_a_model_that_reads_the_sparse_table_otherwise_is_refused():
     def model(table):
         return np.asarray(table.sum(axis=1)).ravel() if sp.issparse(table) else table[:, 0] * 5
 
-    with pytest.raises(InputError, match="the model answers"):
+    with pytest.raises(InputError, match="the model predicts"):
         tx.TExplainer(model, sp.csr_matrix(dense[:50]))

@@ -405,7 +405,7 @@ def matching_rows(words: Any, schema: Any, rows: Array, labels: Sequence[Any] | 
         )
     found = np.nonzero(_meets(match[1].strip(), match[2], match[3].strip(), schema, rows))[0]
     if not len(found):
-        raise InputError(f"no row meets {words.strip()!r}.")
+        raise InputError(f"no row matches {words.strip()!r}.")
     return found
 
 
@@ -419,7 +419,7 @@ def _meets(name: str, sign: str, against: str, schema: Any, rows: Array) -> np.n
         try:
             return TESTS[sign](column, float(against))
         except ValueError:
-            raise InputError(f"{against!r} is not a number, which {name!r} is compared with.") from None
+            raise InputError(f"{name!r} is numeric and {against!r} is not a number.") from None
     levels = [str(level) for level in schema.levels[j]]
     if sign not in ("=", "==", "!="):
         raise InputError(f"{name!r} holds categories; compare it with = or !=.")

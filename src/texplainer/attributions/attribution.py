@@ -171,6 +171,6 @@ def expected_change(changes: Sequence[Array], size: Array, output_sd: Array) -> 
 
 
 def relative(change: Array, size: Array, output_sd: Array) -> Array:
-    """A change (rows, outputs) over the values' size, which is at least a trace of the SD."""
+    """A change (rows, outputs) divided by the values' size, which counts as at least 1% of the output's SD."""
     least = np.maximum(FLOOR * output_sd, np.finfo(float).tiny)
     return change / np.maximum(size, least)

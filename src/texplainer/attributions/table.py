@@ -112,7 +112,7 @@ def attributions_of(names: object, step: object = "auto") -> tuple[str, ...]:
     several = names if isinstance(names, (list, tuple)) else (names,)
     if not several:
         raise InputError(
-            f"attribution={names!r} names none; expected one or several of {', '.join(ATTRIBUTIONS)}."
+            f"attribution={names!r} is empty; expected one or several of {', '.join(ATTRIBUTIONS)}."
         )
     found = tuple(dict.fromkeys(attribution_of(name, step) for name in several))
     own = [name for name in found if ATTRIBUTIONS[name].base is not None]

@@ -311,7 +311,7 @@ def summarise(
 ) -> Background:
     """Summarise a background; the model must give it finite predictions.
 
-    Columns that are discrete at this bandwidth (in SDs) are found, but for those known to be `continuous`.
+    Finds the columns that are discrete at this bandwidth (in SDs), except those declared `continuous`.
     """
     predictions = predictor(rows)
     bad = ~np.all(np.isfinite(predictions), axis=1)

@@ -161,7 +161,7 @@ def _phrases(path: str | None) -> dict[str, str]:
             raise InputError(f"--phrases {path} is not JSON ({error}).") from None
         if not isinstance(found, dict):
             raise InputError(
-                f"--phrases {path} holds a {type(found).__name__}; expected an object of phrases."
+                f"--phrases {path} holds a {type(found).__name__}; expected an object from features to phrases."
             )
         return found
     import csv

@@ -163,7 +163,7 @@ def check_plan(folder: Path, header: Mapping[str, Any]) -> None:
     whole = known and all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in sizes)
     if audit.broken_seal(header) or not whole or planned["shard_rows"] % planned["block"]:  # type: ignore[index]
         raise InputError(
-            f"{folder / FILE} was changed after it was written: its checksum or its plan does not hold. Choose "
+            f"{folder / FILE} was changed after it was written: its checksum or its plan does not match. Choose "
             "another destination, or restart (restart=True, --restart) to begin anew."
         )
 

@@ -258,7 +258,7 @@ class Explanation:
         return replace(found, dropped=self.dropped)
 
     def with_other(self, other: Explanation) -> Explanation:
-        """The same with a further attribution of the same rows; what is known of the rows is held once."""
+        """A copy that also holds another attribution of the same rows; arrays of the rows are kept once."""
         shared = {name: array for name, array in self.arrays.items() if is_shared(name)}
         other = replace(
             other, arrays={**other.arrays, **shared}, categories=self.categories, others={}, live=None

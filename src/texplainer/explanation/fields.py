@@ -34,9 +34,9 @@ class Field:
     axes
         One letter an axis: r rows, f features, o outputs, . its own.
     dtype
-        What it is kept as; None: as it was computed (float64 if it was not).
+        The dtype it is stored in; None keeps that of the computation.
     fill
-        The value of a row without one.
+        The value for rows that were not explained.
     always
         Whether every explanation of an explainer has it.
     short, shard

@@ -168,7 +168,7 @@ def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:
         raise InputError(f"order={order!r} is unknown; expected 1 or 2.")
     if order == 2 and "hessian" not in explanation.arrays:
         raise InputError(
-            "this explanation has no second order: its interactions were not computed. Add them with "
+            "this explanation does not hold interactions, which order=2 needs. Add them with "
             "explanation.with_interactions(explainer.interactions(X))."
         )
     try:
@@ -236,7 +236,8 @@ def sample(explanation: Explanation, rows: int, seed: int = 0) -> Explanation:
     """Some rows drawn at random, in their order."""
     if not isinstance(rows, (int, np.integer)) or rows < 1 or "r" in explanation.dropped:
         raise InputError(
-            f"rows={rows!r} of an explanation of {len(explanation)}; expected at least 1 of several."
+            f"rows={rows!r} cannot be drawn from an explanation of {len(explanation)}; expected a number of rows of "
+            "at least 1, and an explanation of several rows."
         )
     drawn = np.random.default_rng(seed).permutation(len(explanation))[:rows]
     return explanation[np.sort(drawn)]
@@ -251,7 +252,7 @@ def reduced(explanation: Explanation, how: Any, axis: Any, dtype: Any, out: Any)
     """`np.mean` or `np.sum` of the values over the rows that have any, or over everything."""
     if axis not in (0, None):
         raise InputError(
-            f"axis={axis!r} is not the rows'; expected 0, or None for all values. "
+            f"axis={axis!r} is not available; expected 0 (over the rows), or None for all values. "
             "Use numpy on explanation.values for others."
         )
     values = explanation.arrays["values"]

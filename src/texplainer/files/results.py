@@ -347,7 +347,7 @@ def _check_sidecar(path: Path) -> None:
         ours = False
     if not ours:
         raise InputError(
-            f"{beside} is there and is not the header of a result; it would be replaced. Move it, or choose "
+            f"{beside} exists and is not the header of a result; saving would replace it. Move it, or choose "
             "another name."
         )
 

@@ -46,9 +46,9 @@ def cached_njit(**options: Any) -> Callable[[Any], Any]:
             if not _reported:
                 _reported.add("cache")
                 warnings.warn(
-                    "machine code of tree models cannot be kept: neither the package's folder nor the home folder "
-                    "can be written to, so it is compiled in every process. Set NUMBA_CACHE_DIR to a folder that "
-                    "can.",
+                    "the compiled code for tree models cannot be cached: neither the package's folder nor the home "
+                    "folder is writable, so it is compiled in every process. Set NUMBA_CACHE_DIR to a writable "
+                    "folder.",
                     EngineWarning,
                     stacklevel=2,
                 )

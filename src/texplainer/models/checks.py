@@ -93,8 +93,8 @@ def check_original(predictor: Predictor, table: Any, rows: Array) -> None:
         return
     row, output = np.unravel_index(np.argmax(_gap(expected, found)), found.shape)
     raise InputError(
-        f"the model answers {expected[row, output]:.6g} to row {which[row]} of your table and "
-        f"{found[row, output]:.6g} to the same row as it is "
+        f"the model predicts {expected[row, output]:.6g} for row {which[row]} of your table and "
+        f"{found[row, output]:.6g} for the same row as it is "
         f"explained{_culprit(predictor, original, rows[which])}"
     )
 

@@ -46,7 +46,7 @@ class Goal:
 
 
 def goal_of(predictor: Predictor, target: Any, margin: float, start: Array) -> Goal:
-    """Read a target; `start` is the row, whose side a plain number depends on."""
+    """Read a target; a plain number is reached from the side that `start`, the row, is on."""
     if isinstance(margin, bool) or not isinstance(margin, (int, float, np.number)) or not margin >= 0:
         raise InputError(f"margin={margin!r} is not a distance; expected a number of at least 0.")
     if isinstance(target, (tuple, list)):
@@ -79,7 +79,7 @@ def _threshold(predictor: Predictor, operator: str, value: float, margin: float)
     """The explained output on one side of a value."""
     if predictor.predicted or len(predictor.outputs) != 1:
         raise InputError(
-            f"a number as the target needs one explained output; this explainer has "
+            f"a numeric target needs one explained output; this explainer has "
             f"{', '.join(predictor.output_names[:6])}. Build it with output=..., or pass a class label."
         )
     sign = OPERATORS[operator]

@@ -134,9 +134,7 @@ def recourse_of(explainer: Any, row: Any, target: Any, limits: Limits) -> Recour
     for name in ("max_changes", "count"):
         value = getattr(limits, name)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise InputError(
-                f"{name}={value!r} is not a number of them; expected a whole number of at least 1."
-            )
+            raise InputError(f"{name}={value!r} is invalid; expected a whole number of at least 1.")
     start = explainer.schema.read(explainer.split_identifiers(row)[0])  # (1, features)
     if len(start) != 1:
         raise InputError(f"row holds {len(start)} rows; expected one. Pass one of them, such as X[:1].")

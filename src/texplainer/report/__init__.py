@@ -1,7 +1,7 @@
 """Explanations and evaluations as one self-contained HTML page.
 
 The page holds its numbers as JSON and draws them itself: no server, no network, no other file. Names and data
-are text that nobody has vetted; they enter the page inside escaped JSON and reach the screen only as text
+are untrusted text; they enter the page inside escaped JSON and reach the screen only as text
 nodes.
 """
 

@@ -77,7 +77,7 @@ def test_bounds_neither_cut_the_stencil_nor_the_step(bounds):
 def test_columns_far_from_unit_scale_are_named():
     rng = np.random.default_rng(5)
     background = rng.uniform(size=(60, 3)) * [1.0, 5000.0, 1.0]
-    with pytest.warns(ScaleWarning, match="1 of 3 have others, as 'x1' with 4.95e"):
+    with pytest.warns(ScaleWarning, match="1 of 3 columns have other ranges, such as 'x1' with 4.95e"):
         tx.TExplainer(FUNCTIONS["logistic"], background, step="paper")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -108,6 +108,6 @@ def test_a_tree_that_met_too_few_classes_is_not_misread():
     model.estimators_[0] = DecisionTreeClassifier(max_depth=3).fit(
         X, TWO
     )  # as members without weights may be
-    with pytest.warns(EngineWarning, match="one of its trees met 2 of 3 classes"):
+    with pytest.warns(EngineWarning, match="one of its trees saw only 2 of 3 classes"):
         explainer = tx.TExplainer(model, X)
     np.testing.assert_allclose(explainer(X[:5]).predictions, model.predict_proba(X[:5]), atol=1e-12)

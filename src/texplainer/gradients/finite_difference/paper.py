@@ -71,9 +71,9 @@ def _check_scale(predictor: Predictor, background: Array) -> None:
     if len(far):
         first = predictor.schema.names[columns[far[0]]]
         warnings.warn(
-            f"step='paper' takes one h <= 1 for all columns, which supposes ranges near 1; {len(far)} of "
-            f"{len(columns)} have others, as {first!r} with {length[far[0]]:.3g}. Normalise the columns "
-            "(inside the model's pipeline will not do), or use step='auto'.",
+            f"step='paper' uses one step h <= 1 for all columns and assumes ranges near 1; {len(far)} of "
+            f"{len(columns)} columns have other ranges, such as {first!r} with {length[far[0]]:.3g}. Normalise the "
+            "table itself (a scaler in the model's pipeline does not change it), or use step='auto'.",
             ScaleWarning,
             stacklevel=8,
         )

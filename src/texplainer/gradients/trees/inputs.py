@@ -112,7 +112,7 @@ def owners_by_row(
     points = np.where(np.eye(len(row), dtype=bool), row, base)
     changed = _differ(inputs(points), inputs(base[None]))[:, columns]  # (features, columns)
     if (changed.sum(axis=0) > 1).any():
-        raise ModelError("a column the trees see is made from several columns for this row.")
+        raise ModelError("a column that the trees use depends on several columns of the table for this row.")
     return np.where(changed.any(axis=0), changed.argmax(axis=0), -1)
 
 

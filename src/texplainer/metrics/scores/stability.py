@@ -180,7 +180,7 @@ def max_sensitivity(values: Array, near_values: Array, near_valid: NDArray[np.bo
 
 
 def run_stability(repeats: Array) -> Scores:
-    """RES: farthest of repeated explanations (runs, rows, features) from their mean, and their deviation.
+    """RES: the largest distance of repeated explanations (runs, rows, features) from their mean, and their SD.
 
     Differences to the first run are averaged, not the runs: the rounded mean of equal numbers may differ from
     them in the last bit, and RES of a deterministic explainer must be exactly 0.

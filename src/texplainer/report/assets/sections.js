@@ -200,7 +200,7 @@ TX.find = (words, { names, rows, label, cell, prediction, scale, text }) => {
   if (texts.size && !equal) return wrong(`“${name}” holds text; compare it with = or !=.`);
   if (texts.size && !texts.has(against)) return wrong(`“${against}” is not a value of “${name}”. ${TX.nearest(against, [...texts])}`);
   const number = Number(against.replace(/^(.*)%$/, (_, share) => String(Number(share) / 100)));
-  if (!texts.size && Number.isNaN(number)) return wrong(`“${against}” is not a number, which “${name}” is compared with.`);
+  if (!texts.size && Number.isNaN(number)) return wrong(`“${name}” is numeric and “${against}” is not a number.`);
   const same = (v) => (texts.size ? v === against : Math.abs(v - number) <= 1e-6 * Math.abs(number));
   const test = { "<": (v) => v < number, ">": (v) => v > number, "<=": (v) => v <= number, ">=": (v) => v >= number, "=": same, "==": same, "!=": (v) => !same(v) }[sign];
   return { rows: rows.filter((r) => test(value(r))), error: "" };

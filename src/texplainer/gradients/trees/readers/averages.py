@@ -33,7 +33,9 @@ def _trees(model: Any, weight: float, columns: np.ndarray, classes: int) -> Iter
     """The trees of a model, their leaves times its weight; `columns` are those of the whole it is shown."""
     if hasattr(model, "tree_"):
         if classes and len(model.classes_) != classes:
-            raise Unsupported(f"one of its trees met {len(model.classes_)} of {classes} classes.")
+            raise Unsupported(
+                f"one of its trees saw only {len(model.classes_)} of {classes} classes in training."
+            )
         yield _placed(plain_tree(model.tree_, weight * leaf_outputs(model)), columns)
         return
     members = model.estimators_
