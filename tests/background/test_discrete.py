@@ -106,6 +106,17 @@ def test_another_sample_of_200_rows_does_not_flip_the_decision(kind):
             assert (found.columns == [0]) == (kind == 0), (name, seed)
 
 
+def test_a_count_in_other_units_is_decided_as_the_count():
+    """Scaled digits (SD 2.87) were discrete, the digits themselves were not."""
+    for kind, discrete in zip(populations(), (True, False), strict=True):
+        for name in {"likert", "skewed count", "digits", "Poisson of mean 16"} & set(kind):
+            for seed in range(30):
+                rows = np.random.default_rng(seed).choice(kind[name], 200)[:, None]
+                for scaled in (rows, rows / 16, (rows - rows.mean()) / rows.std()):
+                    found = find_discrete(scaled, robust_sd(scaled), 0.25, [0])
+                    assert (found.columns == [0]) == discrete, (name, seed)
+
+
 def test_a_code_is_not_the_neighbour_of_a_count():
     rows = np.array([[-999.0], [0.0], [1.0], [0.0], [1.0], [1.0], [0.0], [-999.0]])
     found = find_discrete(rows, robust_sd(rows), 0.25, [0])

@@ -36,10 +36,8 @@ def find_discrete_one_by_one(rows, sd, bandwidth):
 
 def _is_discrete(observed, counts, bandwidth):
     step = common_step(observed)
-    if step == 1 and np.all(observed == np.round(observed)):
-        return HALF_WIDTH * bandwidth < WITHIN
     if step:  # few values may have a common step by chance
-        return step > bandwidth and (step == 1 or _repeat(counts))
+        return HALF_WIDTH * bandwidth < WITHIN * step and (step == 1 or _repeat(counts))
     gaps = np.diff(observed)
     nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
     return _repeat(counts) and bool(np.median(np.repeat(nearest, counts)) > bandwidth)

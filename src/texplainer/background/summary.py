@@ -23,7 +23,7 @@ APART = (
 )
 DIGITS = 9  # of a column's range: values that agree to so many are one value
 HALF_WIDTH = 6**0.5  # of the kernel, in units of the bandwidth
-WITHIN = 1.5  # half-width in which an average over rounded moves is the difference of the next whole numbers
+WITHIN = 1.5  # steps: in such a half-width an average over rounded moves is the difference of the neighbours
 REPEATED = 0.9  # share of the rows beside the most frequent value whose value occurs again
 TAIL = 0.025  # winsorised at each end, so that outliers do not set the scale
 NORMAL = 0.9555  # the standard deviation of a standard normal distribution winsorised in this way
@@ -125,12 +125,12 @@ def of_equal_count(table: Array, known: np.ndarray) -> Iterator[tuple[np.ndarray
 # Which numeric columns hold so few values that a slope must be a difference between them.
 #
 # A slope averaged over a quarter SD means nothing for a 0/1 column: no value lies in between. A column is
-# *discrete* where its values lie further apart than the bandwidth:
+# *discrete* where its values lie further apart than a move:
 #
-# - whole numbers: moves over the kernel's half-width, rounded, reach the next whole numbers only (SD below 2.4 by
-#   default). An average over such moves is the difference between the neighbours, so that nothing depends on how a
-#   column near the limit is treated;
-# - values on another lattice (decimals, scaled integers): its step exceeds the bandwidth, and nearly all values repeat;
+# - values on a lattice (whole numbers, decimals, scaled integers): the kernel's half-width is below one and a half
+#   steps of it (SD below 2.4 steps by default), and nearly all values repeat unless the step is 1. Moves of so much,
+#   rounded, reach the neighbouring values only, and their average is the difference between these: nothing depends on
+#   how a column near the limit is treated, and so on the sample;
 # - other values that nearly all repeat: in the median row the nearest other value is beyond the bandwidth.
 #
 # The lattice's step is the greatest common divisor of the differences, not the smallest gap seen: it does not
@@ -227,10 +227,8 @@ def _find(
 
 def _is_discrete(observed: Array, counts: np.ndarray, bandwidth: float) -> bool:
     step = common_step(observed)
-    if step == 1 and np.all(observed == np.round(observed)):
-        return HALF_WIDTH * bandwidth < WITHIN
     if step:  # few values may have a common step by chance
-        return step > bandwidth and (step == 1 or _repeat(counts))
+        return HALF_WIDTH * bandwidth < WITHIN * step and (step == 1 or _repeat(counts))
     gaps = np.diff(observed)
     nearest = np.minimum(np.append(gaps, np.inf), np.append(np.inf, gaps))
     return _repeat(counts) and bool(np.median(np.repeat(nearest, counts)) > bandwidth)
