@@ -101,9 +101,10 @@ class TExplainer:
         value in float64, 2e-7 in float32; 2e-11 for Gaussian processes).
     max_evals
         Model evaluations that the values of one row may cost where they are estimated from predictions: slopes
-        and Shapley values of functions. None for about 4n + 64 for slopes and 64 walks of n + 1 for Shapley
+        and Shapley values of functions. None for about 4n + 64 for slopes and 64 walks of n - 1 for Shapley
         values (n features); to judge the relative change, up to 96 or 2n more for slopes, half as many again for
-        Shapley values. A budget is the whole of it.
+        Shapley values. A budget is the whole of it. The first Shapley values of a function cost as many
+        evaluations as one row besides, at most 4,000, for a control variate.
     retries
         How often a call of the model that failed is tried again, for a model behind a service. A row whose
         calls fail nevertheless is undefined, with the model's own error as the reason; the others are kept.

@@ -9,7 +9,8 @@ differs is how they are found:
 * additive models (linear models, GAMs): exactly, one feature at a time (`additive`);
 * networks and other models with exact gradients: the line integral from the background rows to x
   (`line_integral`), an estimate of the Shapley value whose error bounds are those of the integral;
-* other models: walks from background rows to x, one feature after the other (`walks`).
+* other models: walks from background rows to x, one feature after the other (`walks`), with a boosted model of
+  the function as a control variate (`control`).
 
 Estimates are made to sum exactly. What is missing in a line integral is divided by the features' distances from
 the background, whatever the model, so that the values stay linear in it. What is missing in walks is divided by
@@ -141,14 +142,17 @@ def _estimated(context: ExplainContext) -> AttributionResult:
     """Values from paths, made to sum exactly, with the bounds of their error."""
     estimate, sample = _estimate_of(context)
     paths = estimate(context, sample)
-    values = paths.groups.sum(axis=1)
+    groups = (
+        paths.groups if paths.error is not None else walks.with_control_variate(context, sample, paths.groups)
+    )
+    values = groups.sum(axis=1)
     missing = context.predictions - context.background.base - values.sum(axis=1)
     if paths.error is None or paths.share is None:
-        variance, error = walks.variance_and_bound(context, sample, paths.groups)
+        variance, error = walks.variance_and_bound(context, sample, groups, paths.groups)
         correction = _completed(missing, variance, pooled=context.predictor.task == "classification")
     else:
-        correction, error = paths.share[:, :, None] * missing[:, None, :], paths.error
-    error = error + np.abs(correction)  # what is added is as uncertain as it is large
+        correction = paths.share[:, :, None] * missing[:, None, :]
+        error = paths.error + np.abs(correction)  # what is added is as uncertain as it is large
     values = values + correction
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error = error + np.where(values == 0, 0.0, floor[:, None, :])

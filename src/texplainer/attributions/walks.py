@@ -5,13 +5,16 @@ categories and missing values among them. Every walk has an order of its own, fi
 next walk the same order backwards (Shapley values, sampled: Castro et al. 2009; antithetic: Mitchell 2022).
 The walks of many rows are predicted together.
 
+A boosted model fitted to the function is a control variate (`control`): the walks estimate only what it leaves.
+
 The bounds follow from the differences between neighbouring pairs of walks. A feature that few walks see act has
-too small a variance by chance, or none. So half the median variance of the row's features is added to each; of a
-feature no walk saw act only as much as the rule of three leaves open (3 over the walks it could have acted in).
+too small a variance by chance, or none. So no variance is taken to be below 0.7 of the median of the row's features;
+of a feature no walk saw act only as much as the rule of three leaves open (3 over the walks it could have acted in).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,6 +22,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from texplainer.attributions.attribution import MOVES, ExplainContext
+from texplainer.attributions.control import control_variate
 from texplainer.attributions.replaced import noise_floor
 from texplainer.errors import InputError
 from texplainer.types import Array
@@ -27,8 +31,13 @@ GROUPS = 32
 TRIED = 4  # every fourth group comes first; the relative change is judged by these
 LEAST_WALKS = 4
 WALKS = 64  # where `max_evals` does not say
-COVER = 0.995  # of Student's distribution on either side: what the bounds are to cover
-FLOOR = 0.5  # of the median variance: chosen on eight pairs of model and table, confirmed on twelve others
+COVER = (
+    0.9965  # of Student's distribution on either side, so that bounds cover 99%: chosen with the next three
+)
+#: of the bounds; chosen on eleven pairs of model and table and three budgets, confirmed on sixteen other pairs
+FLOOR = 0.7  # of the median variance: the least of a feature
+OF_FUNCTION = 0.1  # of the variance without a control variate: the least of a feature
+POOLED = 6  # degrees of freedom beyond a feature's own, for its variance is compared with the others'
 
 
 @dataclass(frozen=True)
@@ -83,63 +92,115 @@ class PathContributions:
 
 def sample_of(context: ExplainContext) -> BackgroundSample:
     """The background rows of as many walks as `max_evals` allows, those of the relative change included."""
-    count = WALKS
+    count, width = WALKS, context.rows.shape[1]
     if context.max_evals is not None:
-        least = LEAST_WALKS * (context.rows.shape[1] + 1)
+        least = LEAST_WALKS * (width + 1)
         if context.max_evals < least:
             raise InputError(
-                f"max_evals={context.max_evals} is too small for {context.rows.shape[1]} features; expected at "
+                f"max_evals={context.max_evals} is too small for {width} features; expected at "
                 f"least {least}. Raise it, or leave it at None."
             )
         budget = context.max_evals - MOVES - 1  # predictions of the row and of the moved rows
-        count = max(2, int(budget / (1 + MOVES / TRIED)) // (context.rows.shape[1] + 1))
+        count = max(2, int(budget / (1 + MOVES / TRIED)) // between(width))
     return sample_background(context, count)
+
+
+def between(width: int) -> int:
+    """The evaluations of one walk: the predictions at its ends are known."""
+    return max(1, width - 1)
 
 
 def contributions(context: ExplainContext, sample: BackgroundSample) -> PathContributions:
     """One walk from every background row of the sample to every row."""
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
+    ends = sample.predictions, context.predictions
+    groups = _summed(context, sample, context.predictor, ends, floor)
+    return PathContributions(groups, evaluations=len(sample.rows) * between(context.rows.shape[1]))
+
+
+def with_control_variate(context: ExplainContext, sample: BackgroundSample, groups: Array) -> Array:
+    """The groups of `contributions`, less the error that their walks make for a model of known Shapley values.
+
+    The model is fitted once, to as many predictions as a row costs. A feature no walk saw act keeps its zero.
+    """
+    cost = int(len(sample.rows) * between(context.rows.shape[1]) * (1 + MOVES / TRIED))
+    control = control_variate(context, cost)
+    if control is None:
+        return groups
+    ends = control(sample.rows), control(context.rows)
+    walked = _summed(context, sample, control, ends, np.zeros(context.predictions.shape))
+    weight = np.bincount(sample.groups, sample.weight)[:, None, None]
+    acted = (groups != 0).any(axis=1, keepdims=True)
+    return np.where(acted, groups - walked + weight * control.shapley(context.rows)[:, None], 0.0)
+
+
+def _summed(
+    context: ExplainContext,
+    sample: BackgroundSample,
+    predict: Callable[[Array], Array],
+    ends: tuple[Array, Array],
+    floor: Array,
+) -> Array:
+    """What every feature's steps change in all walks of a group, (rows, groups, features, outputs).
+
+    `ends` are the predictions of the sample's rows and of the rows, `floor` (rows, outputs) what counts as none.
+    """
     rows, width = context.rows, context.rows.shape[1]
     walks = len(sample.rows)
     sums = np.zeros((len(rows), sample.count, width, len(context.predictor.outputs)))
-    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     place = np.stack([walk_order(int(number), width) for number in sample.number])  # (walks, features)
-    together = max(1, context.predictor.piece(width) // (width + 1))  # walks in one call of the model
+    together = max(1, context.predictor.piece(width) // between(width))  # walks in one call of the model
     for first in range(0, len(rows) * walks, together):
         pair = np.arange(first, min(first + together, len(rows) * walks))
         row, walk = pair // walks, pair % walks
-        effects = _walk(context, sample.rows[walk], rows[row], place[walk])  # (pairs, features, outputs)
+        known = ends[0][walk], ends[1][row]
+        effects = _walk(predict, sample.rows[walk], rows[row], place[walk], known)
         effects[np.abs(effects) <= floor[row, None, :]] = 0.0
         np.add.at(sums, (row, sample.groups[walk]), sample.weight[walk, None, None] * effects)
-    return PathContributions(sums, evaluations=walks * (width + 1))
+    return sums
 
 
 def variance_and_bound(
-    context: ExplainContext, sample: BackgroundSample, groups: Array
+    context: ExplainContext, sample: BackgroundSample, groups: Array, plain: Array
 ) -> tuple[Array, Array]:
     """Variance of the values and the bound of their error, (rows, features, outputs) each.
 
     The paths are ordered by the predictions of their background rows. The variance is estimated from the
-    differences between successive groups, which what varies with the prediction hardly enters.
+    differences between successive groups, which what varies with the prediction hardly enters. `groups` give the
+    values, `plain` are those of the function itself, without a control variate.
     """
+    variance, of_function = _variance(sample, groups), _variance(sample, plain)
+    least = np.maximum(FLOOR * _typical(variance), OF_FUNCTION * of_function)
+    unseen = FLOOR * _typical(of_function) * _open_share(context, sample)
+    acted = (plain != 0).any(axis=1)
+    freedom = max(1, 2 * (sample.count - 1) / 3) + POOLED  # of a sum of successive differences
+    bounded = np.where(acted, np.maximum(variance, least), unseen)
+    return variance, student.ppf(COVER, freedom) * np.sqrt(bounded)
+
+
+def _variance(sample: BackgroundSample, groups: Array) -> Array:
+    """The variance of a sum of groups, (rows, features, outputs), from the differences of successive ones."""
     weight = np.bincount(sample.groups, sample.weight)[:, None, None]
     own = (groups / weight)[:, sample.in_order]  # (rows, groups, features, outputs): each group's answer
-    steps = sample.count - 1
-    variance = (np.diff(own, axis=1) ** 2).sum(axis=1) / (2 * steps * sample.count)
-    floor = _floor(context, sample, variance, acted=(own != 0).any(axis=1))
-    freedom = max(1, 2 * steps / 3)  # of a sum of successive differences
-    return variance, student.ppf(COVER, freedom) * np.sqrt(variance + floor)
+    return (np.diff(own, axis=1) ** 2).sum(axis=1) / (2 * (sample.count - 1) * sample.count)
 
 
-def _floor(context: ExplainContext, sample: BackgroundSample, variance: Array, acted: Array) -> Array:
-    """The variance to add to every feature; none where all background rows have the row's own value."""
+def _typical(variance: Array) -> Array:
+    """The median variance of the features that act, (rows, 1, outputs)."""
     seen = np.where(variance > 0, variance, np.nan)
     seen[:, 0][np.isnan(seen).all(axis=1)] = 0.0  # no feature acted
-    typical = np.nanmedian(seen, axis=1, keepdims=True)
+    return np.nanmedian(seen, axis=1, keepdims=True)
+
+
+def _open_share(context: ExplainContext, sample: BackgroundSample) -> Array:
+    """How often a feature no walk saw act may act nevertheless, (rows, features, 1): by the rule of three.
+
+    None where all background rows have the row's own value.
+    """
     rows, background = context.rows, context.background.rows
     elsewhere = (sample.rows != rows[:, None, :]).sum(axis=1)[:, :, None]  # walks from another value
     possible = ((background.min(axis=0) != rows) | (background.max(axis=0) != rows))[:, :, None]
-    open_share = np.where(acted, 1.0, np.minimum(1.0, 3 / np.maximum(elsewhere, 1)))
-    return FLOOR * typical * open_share * possible
+    return np.minimum(1.0, 3 / np.maximum(elsewhere, 1)) * possible
 
 
 def walk_order(index: int, width: int) -> np.ndarray:
@@ -154,13 +215,21 @@ def _shuffled(stream: int, width: int) -> np.ndarray:
     return np.random.default_rng((stream, width)).permutation(width)
 
 
-def _walk(context: ExplainContext, start: Array, rows: Array, place: np.ndarray) -> Array:
+def _walk(
+    predict: Callable[[Array], Array],
+    start: Array,
+    rows: Array,
+    place: np.ndarray,
+    ends: tuple[Array, Array],
+) -> Array:
     """What every feature's step changes, (pairs, features, outputs); one background row and row a pair."""
     count, width = rows.shape
-    taken = place[:, None, :] < np.arange(width + 1)[:, None]  # (pairs, steps, features)
-    points = np.where(taken, rows[:, None, :], start[:, None, :])
-    f = context.predictor(points.reshape(-1, width)).reshape(count, width + 1, -1)
-    return np.take_along_axis(np.diff(f, axis=1), place[:, :, None], axis=1)
+    taken = place[:, None, :] < np.arange(1, width)[:, None]  # (pairs, steps, features)
+    points = np.where(taken, rows[:, None, :], start[:, None, :]).reshape(-1, width)
+    f = [end[:, None, :] for end in ends]
+    if len(points):
+        f.insert(1, predict(points).reshape(count, width - 1, -1))
+    return np.take_along_axis(np.diff(np.concatenate(f, axis=1), axis=1), place[:, :, None], axis=1)
 
 
 def sample_background(context: ExplainContext, paths: int) -> BackgroundSample:

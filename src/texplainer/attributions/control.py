@@ -1,0 +1,100 @@
+"""A control variate for walks: a boosted model of the function, whose Shapley values are exact.
+
+Shapley values are linear: those of f are those of a model g and those of f - g. The values of g come from its trees,
+those of f - g from walks, and walks find f - g with less error the closer g is to f. g is fitted once per background
+to predictions of mixtures of two background rows, so that a row's values do not depend on the rows beside it. It is
+used if its residual on other mixtures has at most half the standard deviation of f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from texplainer.attributions.attribution import ExplainContext
+from texplainer.errors import ModelError, Unsupported
+from texplainer.gradients.engine import ExactShapley
+from texplainer.models import predictor
+from texplainer.models.predictor import Predictor
+from texplainer.tables.schema import Schema
+from texplainer.types import Array
+
+MOST_POINTS = 4000  # evaluations of the function to fit the model
+LEAST_POINTS = 100
+HELD_OUT = 8  # every eighth point judges the fit
+CLOSE = 0.25  # of the variance of f: the most that may be left
+#: chosen on seven pairs of model and table; three times as many trees are no better
+BOOSTING = {"max_iter": 100, "learning_rate": 0.2, "max_leaf_nodes": 15, "min_samples_leaf": 10}
+
+
+@dataclass(frozen=True)
+class ControlVariate:
+    """A boosted model for each output; `completes`: the last output is what the others leave of a constant."""
+
+    models: tuple[Predictor, ...]
+    exact: tuple[ExactShapley, ...]
+    completes: bool
+
+    def __call__(self, rows: Array) -> Array:
+        """Predictions, (rows, outputs), up to a constant of each output."""
+        return self._all(np.concatenate([model(rows) for model in self.models], axis=1))
+
+    def shapley(self, rows: Array) -> Array:
+        """Shapley values, (rows, features, outputs)."""
+        return self._all(np.concatenate([values(rows) for values in self.exact], axis=2))
+
+    def _all(self, found: Array) -> Array:
+        last = -found.sum(axis=-1, keepdims=True)
+        return np.concatenate([found, last], axis=-1) if self.completes else found
+
+
+def control_variate(context: ExplainContext, points: int) -> ControlVariate | None:
+    """The model of the explained function fitted to so many predictions; made once per background."""
+    points = min(points, MOST_POINTS)
+    if points < LEAST_POINTS:
+        return None
+    return context.background.cached(("control variate", points), lambda: _fitted(context, points))
+
+
+def mixtures(rows: Array, count: int) -> Array:
+    """Points whose features come from two of the rows, in every proportion alike."""
+    rng = np.random.default_rng((count, rows.shape[1]))
+    first, second = rng.integers(len(rows), size=(2, count))
+    taken = rng.uniform(size=(count, rows.shape[1])) < rng.uniform(size=(count, 1))
+    return np.where(taken, rows[first], rows[second])
+
+
+def _fitted(context: ExplainContext, points: int) -> ControlVariate | None:
+    rows = context.background.rows
+    X = mixtures(rows, points)
+    try:
+        f = context.predictor(X)
+    except ModelError:  # it refuses some mixture
+        return None
+    total = f.sum(axis=1)
+    completes = f.shape[1] > 1 and bool(np.ptp(total) <= 1e-6 * np.abs(f).max())
+    held_out = np.arange(points) % HELD_OUT == 0
+    fitted = f[:, : f.shape[1] - completes]
+    try:
+        parts = [_boosted(X[~held_out], y[~held_out], rows) for y in fitted.T]
+    except (ModuleNotFoundError, Unsupported):  # no exact values of its trees here
+        return None
+    found = ControlVariate(tuple(p for p, _ in parts), tuple(e for _, e in parts), completes)
+    left = f[held_out] - found(X[held_out])
+    return found if left.var(axis=0).sum() <= CLOSE * f[held_out].var(axis=0).sum() else None
+
+
+def _boosted(X: Array, y: Array, background: Array) -> tuple[Predictor, ExactShapley]:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    from texplainer.gradients.trees.shapley import tree_shapley
+
+    settings: dict[str, Any] = {**BOOSTING, "early_stopping": False, "random_state": 0}
+    with threadpool_limits(1, user_api="openmp"):  # sums of several threads differ in their last bits
+        model = HistGradientBoostingRegressor(**settings).fit(X, y)
+    schema = Schema(tuple(f"x{j}" for j in range(X.shape[1])), "array")
+    function = predictor.adapt(model, schema, background[:8])
+    return function, tree_shapley(function, background)
