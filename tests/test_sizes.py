@@ -1,4 +1,4 @@
-"""Limits on the size of files, folders and functions."""
+"""Limits on the size of files, folders and functions; a function's docstring does not count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 import architecture as house
 
-ROOT_MODULES, FOLDER_MODULES, FILE_LINES, FUNCTION_LINES = 9, 20, 600, 80
+ROOT_MODULES, FOLDER_MODULES, FILE_LINES, FUNCTION_LINES = 9, 20, 600, 70
 
 #: functions that may be longer, by file and name: compiled loops that splitting makes slower (said there)
 KERNELS = {
@@ -26,7 +26,9 @@ def lines_of_functions():
     for path in house.SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield path.relative_to(house.SOURCE).as_posix(), node.name, node.end_lineno - node.lineno + 1
+                words = len((ast.get_docstring(node, clean=False) or "").splitlines())
+                lines = node.end_lineno - node.lineno + 1 - words
+                yield path.relative_to(house.SOURCE).as_posix(), node.name, lines
 
 
 def test_the_root_keeps_few_modules():

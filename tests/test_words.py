@@ -96,6 +96,16 @@ def test_messages_and_docstrings_use_plain_words(module: Path) -> None:
     assert [found for found in wrong if found[1]] == []
 
 
+#: a parameter described behind another's full stop: neither `help` nor the reference shows it
+PACKED = re.compile(r"\. [a-z_, *]+ : ")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda p: p.stem)
+def test_every_parameter_is_described_on_a_line_of_its_own(module: Path) -> None:
+    sections = [part for _, text in _literals(module.read_text()) for part in text.split("----\n")[1:]]
+    assert [found for section in sections for found in PACKED.findall(section)] == []
+
+
 ASSETS = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in {".js", ".html"})
 
 

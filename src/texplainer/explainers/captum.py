@@ -359,8 +359,9 @@ def torch_network(model: Any, scale: str) -> Any:
 
     Parameters
     ----------
-    model : a fitted MLPClassifier or MLPRegressor, alone or last in a Pipeline. scale : "log-odds" (log-odds,
-    of several classes each against the rest), "probability" (through the link) or "raw" (the last layer).
+    model : a fitted MLPClassifier or MLPRegressor, alone or last in a Pipeline.
+    scale : "log-odds" (of several classes each against the rest), "probability" (through the link) or "raw" (the
+        last layer).
 
     Raises
     ------

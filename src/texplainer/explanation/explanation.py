@@ -146,7 +146,7 @@ class Explanation:
         return np.arange(len(self)) if found is None or len(found) != len(self) else found
 
     def with_index(self, labels: np.ndarray | None) -> Explanation:
-        """The same with a label for every row; None leaves their positions."""
+        """A copy with a label for every row; None leaves their positions."""
         if labels is None:
             return self
         others = {name: other.with_index(labels) for name, other in self.others.items()}
@@ -236,7 +236,7 @@ class Explanation:
     # -------------------------------------------------------------- other attributions
 
     def with_attribution(self, attribution: str) -> Explanation:
-        """The same rows in another attribution: the one that is held, or by the explainer that made this one."""
+        """The same rows in another attribution, if it is held or the explainer is still there to compute it."""
         if attribution == self.attribution:
             return self
         if attribution in self.others:
@@ -278,7 +278,7 @@ class Explanation:
     # -------------------------------------------------------------- using it
 
     def with_interactions(self, interactions: Interactions) -> Explanation:
-        """The same with the second derivatives that `surrogate(dx, order=2)` needs."""
+        """A copy with the second derivatives that `surrogate(dx, order=2)` needs."""
         interactions.check_rows(self.arrays["predictions"], self.feature_names)
         return replace(self, arrays={**self.arrays, "hessian": interactions.hessian()})
 
@@ -313,7 +313,7 @@ class Explanation:
 
     @property
     def abs(self) -> Explanation:
-        """The same with the sizes of the values."""
+        """A copy with the absolute values, as `explanation.abs` of shap."""
         return views.sizes(self)
 
     def mean(self, axis: int | None = 0, dtype: Any = None, out: Any = None) -> Any:

@@ -54,20 +54,44 @@ def evaluate(
 
     Parameters
     ----------
-    explainers : explainers of tables or of images, other explainers, or functions from a table to values; by
-    name, or a list. X : the rows to evaluate on, or the images. metrics : names from `METRICS`, a family's
-    name, "default" or "all". k : the numbers of features that PGI and PGU remove; 1, 3, 5, 7, 9, or 1, 2, 3
-    for fewer than nine features. neighbours, sigma, flip, max_distance : the neighbourhood; "paper": half the
-    background's least distance.
-    neighbourhood : "nearest" (the paper's text) or "first-draws" (its authors' code: the first draws of the
-    same class, standard deviation 0.001); sigma None is the convention's.
-    mask : what removed features become: "zero" (the paper), "mean", "marginal"
-    or "gaussian". runs : repeated explanations for RES. truth : known gradients or weights, one row each, for
-    the metrics of the family "truth". groups : one-hot groups by name, as positions of columns; taken from
-    the explainers when not given. model, background, output : the explained model; by default taken from the
-    first explainer that has them. controls : explainers that do not use the model, shown below the line. seed
-    : seed of all random draws. The same seed gives bit-identical scores. batch_rows : the largest number of
-    rows per call of an explainer. progress : whether to show a progress bar; by default on a terminal only.
+    explainers
+        Explainers of tables or of images, other explainers, or functions from a table to values; by name, or a list.
+    X
+        The rows to evaluate on, or the images.
+    metrics
+        Names from `METRICS`, a family's name, "default" or "all".
+    k
+        The numbers of features that PGI and PGU remove; 1, 3, 5, 7, 9, or 1, 2, 3 for fewer than nine features.
+    neighbourhood
+        How neighbours of a row are drawn: "nearest" (the paper's text) or "first-draws" (its authors' code: the first
+        draws of the same class, standard deviation 0.001).
+    neighbours
+        How many neighbours a row has.
+    sigma
+        Standard deviation of the noise that makes a neighbour; None takes that of the neighbourhood.
+    flip
+        Chance that a neighbour has another category.
+    max_distance
+        The largest Euclidean distance of a neighbour; None for no limit, "paper" for half the
+        smallest distance in the background.
+    mask
+        What removed features become: "zero" (the paper), "mean", "marginal" or "gaussian".
+    runs
+        Repeated explanations for RES.
+    truth
+        Known gradients or weights, one row each, for the metrics of the family "truth".
+    groups
+        One-hot groups by name, as positions of columns; taken from the explainers when not given.
+    model, background, output
+        The explained model; by default taken from the first explainer that has them.
+    controls
+        Explainers that do not use the model, shown below the line.
+    seed
+        Seed of all random draws. The same seed gives bit-identical scores.
+    batch_rows
+        The largest number of rows per call of an explainer.
+    progress
+        Whether to show a progress bar; by default on a terminal only.
     """
     check_arguments(locals(), EVALUATION_CHECKS)
     began = time.perf_counter()

@@ -51,13 +51,26 @@ class Evaluation:
 
     Attributes
     ----------
-    explainers : names, in the order given, controls last. columns : the metrics. scores : (explainers,
-    columns, rows); NaN where a score is undefined or missing. values : (explainers, rows, features), the
-    attributions that were measured. controls : the explainers that do not use the model. notes : explainer,
-    or "explainer: metric", -> why scores are missing. neighbours : (rows,), how many neighbours each row
-    found. seconds, evaluations : (explainers,), CPU time for explaining the rows once; model evaluations per
-    row. timing : seconds of the whole run: "explainers", "model", "harness", "total". settings : all settings
-    of the run.
+    explainers
+        Names, in the order given, controls last.
+    columns
+        The metrics.
+    scores
+        (explainers, columns, rows); NaN where a score is undefined or missing.
+    values
+        (explainers, rows, features), the attributions that were measured.
+    controls
+        The explainers that do not use the model.
+    notes
+        Explainer, or "explainer: metric", -> why scores are missing.
+    neighbours
+        (rows,), how many neighbours each row found.
+    seconds, evaluations
+        (explainers,), processor time for explaining the rows once; model evaluations per row.
+    timing
+        Seconds of the whole run: "explainers", "model", "harness", "total".
+    settings
+        All settings of the run.
     """
 
     explainers: tuple[str, ...]

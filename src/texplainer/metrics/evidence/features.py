@@ -64,9 +64,13 @@ def describe_features(
 
     Parameters
     ----------
-    names, background : the data columns and some rows of them. groups : group name -> positions of its
-    one-hot columns; a group stands where its first column stands. Its categories are the combinations of
-    values that occur in the background. levels : integer-coded column -> its number of categories.
+    names, background
+        The data columns and some rows of them.
+    groups
+        Group name -> positions of its one-hot columns; a group stands where its first column stands. Its categories are
+        the combinations of values that occur in the background.
+    levels
+        Integer-coded column -> its number of categories.
     """
     groups = {str(name): tuple(int(j) for j in columns) for name, columns in (groups or {}).items()}
     grouped = [j for columns in groups.values() for j in columns]

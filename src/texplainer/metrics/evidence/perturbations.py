@@ -86,13 +86,23 @@ def neighbourhood(
 
     Parameters
     ----------
-    rows, background : (rows, columns); perturbed values are kept in the background's range. classify : rows
-    -> predicted class; a regressor's is constant. neighbours : how many to keep. convention : a name in
-    `NEIGHBOURS`. sigma, flip_share : standard deviation of the noise, None is the convention's; chance of a
-    category's flip. max_distance : farthest Euclidean distance allowed
-    (the paper: half the smallest distance in the data). candidates : drawn per row and round, by default ten
-    times `neighbours`; rows short of neighbours draw again, up to `ROUNDS` rounds in all. seed : seed of the
-    draws. Row i has its own generator; its draws do not depend on the other rows.
+    rows, background
+        (rows, columns); perturbed values are kept in the background's range.
+    classify
+        Rows -> predicted class; a regressor's is constant.
+    neighbours
+        How many to keep.
+    convention
+        A name in `NEIGHBOURS`.
+    sigma, flip_share
+        Standard deviation of the noise, None is the convention's; chance that a category is flipped.
+    max_distance
+        Largest Euclidean distance allowed (the paper: half the smallest distance in the data).
+    candidates
+        Drawn per row and round, by default ten times `neighbours`; rows short of neighbours draw again, up to `ROUNDS`
+        rounds in all.
+    seed
+        Seed of the draws. Row i has its own generator; its draws do not depend on the other rows.
     """
     if convention not in NEIGHBOURS:
         raise InputError(f"convention={convention!r} is unknown; expected one of {', '.join(NEIGHBOURS)}.")
