@@ -33,6 +33,7 @@ from texplainer.types import Array
 PROBE = 0.1  # length of the probing step, in units of the features' SDs
 UNSTABLE = 0.25  # relative change above which the values would be others
 LOOSE = 0.75  # error bars above this share of the values: usual errors are less than a third of them
+ROUNDED = 4  # roundings of a prediction that an output's SD over the background is below if it is constant
 MATERIAL = 0.01  # values below this share of the output's SD are as good as none
 NAMED = 3  # features that a reason names
 MATTERS = 0.05  # share of the values below which a feature's kink is harmless
@@ -124,8 +125,10 @@ def stability_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """("stable" | "unstable" | "undefined", the reason as text) for every row."""
     size, bars = _length(found.values, scale), np.nan_to_num(_length(found.error, scale))
-    least = MATERIAL * context.background.output_sd
-    loose = (bars > LOOSE * size) & (bars > least)
+    varies = context.background.output_sd
+    least = MATERIAL * varies
+    constant = (size == 0) & (varies <= ROUNDED * context.predictor.unit * np.abs(context.predictions))
+    loose = (bars > LOOSE * size) & (bars > least) & ~constant
     lacking = np.zeros(size.shape) if missing is None else np.abs(np.nan_to_num(missing))
     short = lacking > np.maximum(MATERIAL * size, least)
     worst = np.nan_to_num(found.relative_change).max(axis=1, initial=0.0)

@@ -151,7 +151,7 @@ class TExplainer:
         self.predictor = predictor.adapt(
             model,
             schema,
-            rows[:PROBE_ROWS],
+            rows[: min(PROBE_ROWS, batch_rows)],
             output=output,
             scale=scale,
             batch_rows=batch_rows,
@@ -204,6 +204,8 @@ class TExplainer:
         refuse_keywords("a call of the explainer", unknown, ("attribution", "id_column", "progress"))
         asked = self.arguments["attribution"] if attribution is None else attribution
         name, *others = attributions_of(asked, self.arguments["step"])
+        if id_column is not None:
+            native.check_identifier(native.collected(X), id_column)
         X, labels = self.split_identifiers(X, id_column)
         rows = self.schema.read(X)
         if self.refit is None:

@@ -15,7 +15,7 @@ from texplainer.execution.backends.table import Backend, Dispatch, find_backend
 from texplainer.execution.worker import PickledJob, ShardJob, ShardRecord, explain_quietly
 from texplainer.explainer import TExplainer
 from texplainer.files import audit
-from texplainer.files.paths import sweep_parts
+from texplainer.files.paths import as_path, sweep_parts, writing
 from texplainer.files.sources import ParquetRows, RowStream, digest_rows, open_source
 from texplainer.support.progress import OnProgress, reporting
 
@@ -76,8 +76,9 @@ def run(
     backend = find_backend(on)
     if backend.ships:
         worker.check_travels(explainer)
-    folder = Path(destination).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = as_path(destination).resolve()
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     options = RunOptions(shard_rows, memory, backend.count(on, workers), retries, progress, record)
     with manifest.alone(folder):
         if restart:

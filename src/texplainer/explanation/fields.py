@@ -266,6 +266,8 @@ def position(key: Any, names: Sequence[str], size: int) -> Any:
     keys = np.asarray(key)
     if keys.size and keys.dtype.kind not in "iub":
         raise IndexError(f"{key!r} is not an index; expected whole numbers, a slice, a mask or names.")
+    if keys.ndim > 1:
+        raise IndexError(f"an index has the shape {keys.shape}; expected one dimension for each axis.")
     if keys.dtype.kind == "b" and keys.shape != (size,):
         raise IndexError(f"the mask has the shape {keys.shape}; expected ({size},), one value each.")
     if keys.dtype.kind in "iu" and keys.size and not (-size <= keys.min() and keys.max() < size):

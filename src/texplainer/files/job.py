@@ -83,9 +83,11 @@ def prepare_job(
         raise InputError(f"the model has a feature {min(named)!r}; it cannot be dropped.")
     columns = survey.columns_for(table, columns or feature_names(loaded), (*drop, *_declared(options)))
     if "id_column" not in options:
-        found = identifier_among([name for name in table.names if name not in (*columns, *drop)])
+        used = {*columns, *drop}
+        found = identifier_among([name for name in table.names if name not in used])
         options |= {} if found is None else {"id_column": found}
-    levels = known_levels(loaded, columns, [name for name in columns if table.kinds[name] == "text"])
+    kinds = table.kinds
+    levels = known_levels(loaded, columns, [name for name in columns if kinds[name] == "text"])
     table = survey.with_texts(table, levels)
     if background is None:
         picks = survey.sample_rows(table, columns)

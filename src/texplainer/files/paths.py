@@ -14,11 +14,27 @@ from texplainer.errors import InputError
 
 
 def as_path(path: Any) -> Path:
-    """A path, whatever it is given as."""
+    """A path, whatever it is given as; "~" is the home folder."""
     try:
-        return Path(path)
+        found = Path(path)
     except TypeError:
         raise InputError(f"{path!r} is not a path; expected a string or a pathlib.Path.") from None
+    if "\0" in str(found):
+        raise InputError(f"{str(found)!r} is not a path: it holds a null character.")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(found)) and "://" in str(path):
+        raise InputError(f"{path!r} is an address; expected a file of this machine. Copy it there first.")
+    return found.expanduser() if found.parts[:1] == ("~",) else found
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file that cannot be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}. Choose another place, or change it."
+        ) from error
 
 
 def existing(path: str | os.PathLike[str]) -> Path:

@@ -25,7 +25,16 @@ from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import CATEGORY, FACTS, CategoryEffects, held, is_shared
 from texplainer.files import audit
 from texplainer.files.formats import FORMATS, ResultFormat
-from texplainer.files.paths import as_path, create, existing, first_line, locked, part_of, sweep_parts
+from texplainer.files.paths import (
+    as_path,
+    create,
+    existing,
+    first_line,
+    locked,
+    part_of,
+    sweep_parts,
+    writing,
+)
 from texplainer.support import hashing
 
 FORMAT, VERSION = "texplainer-explanation", 3
@@ -235,8 +244,10 @@ class ResultWriter:
         self._widths: dict[str, tuple[int, ...]] = {}
 
     def __enter__(self) -> ResultWriter:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
+        with writing(self.path), ExitStack() as stack:
+            if self.path.is_dir():
+                raise InputError(f"{self.path} is a folder; expected the name of a file.")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             busy = f"another run is writing to {self.path}; wait for it or choose another file."
             stack.enter_context(locked(self._name_lock, busy))
             stack.callback(self._name_lock.unlink, missing_ok=True)
@@ -251,7 +262,8 @@ class ResultWriter:
         with self._lock:
             try:
                 if kind is None:
-                    self._finish()
+                    with writing(self.path):
+                        self._finish()
                 else:
                     self._sink.abandon()
             finally:
@@ -267,7 +279,8 @@ class ResultWriter:
         arrays = {name: fit_width(arrays[name], width) for name, width in self._widths.items()}
         for name, array in arrays.items():
             self._digests[name].update(array)
-        self._sink.write(arrays, piece.feature_names, piece.output_names)
+        with writing(self.path):
+            self._sink.write(arrays, piece.feature_names, piece.output_names)
 
     def _finish(self) -> None:
         first = self._first

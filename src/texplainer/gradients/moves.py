@@ -416,7 +416,7 @@ def _constant(engine: Engine, rows: Array) -> Gradient:
 def checked_smoothing(smoothing: Any) -> float:
     """Check the argument: the bandwidth in SDs."""
     number = isinstance(smoothing, (int, float, np.number)) and not isinstance(smoothing, bool)
-    if number and (float(smoothing) == 0 or LEAST <= float(smoothing) <= LARGEST):
+    if number and (smoothing == 0 or LEAST <= smoothing <= LARGEST):
         return float(smoothing)
     raise InputError(
         f"smoothing={smoothing!r} is not a bandwidth; expected 0 (the derivative at the point) or a number "

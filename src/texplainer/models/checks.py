@@ -78,7 +78,7 @@ def check_original(predictor: Predictor, table: Any, rows: Array) -> None:
     """Compare the model's answers to some rows of `table` with those to the `rows` read from it."""
     if not predictor.repeatable or _is_floats(table):
         return
-    which = _sample(predictor.schema, rows)
+    which = _sample(predictor.schema, rows)[: predictor.batch_rows]
     original = _presented(predictor, table, which)
     if original is None:
         return
@@ -105,13 +105,20 @@ def _is_floats(table: Any) -> bool:
 
 
 def _sample(schema: Schema, rows: Array) -> np.ndarray:
-    """Some rows from all over the table; those with missing values and new categories first."""
+    """Some rows from all over the table; those with missing values and new categories first.
+
+    Then whole numbers in a column of fractions, or the reverse: their text may differ from that of a float.
+    """
     odd = np.isnan(rows).any(axis=1)
     for j, levels in schema.levels.items():
         odd |= rows[:, j] >= len(levels)
     rest = np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).astype(int)
     finite = np.atleast_1d(~np.isinf(rows).any(axis=1))
-    chosen = [i for i in dict.fromkeys([*np.flatnonzero(odd)[: ROWS // 2], *rest]) if finite[i]]
+    whole = rows == np.rint(rows)
+    share = whole.mean(axis=0)
+    rare = ((whole == (share < 0.5)) & (share > 0) & (share < 1)).any(axis=1)
+    first = [*np.flatnonzero(odd)[: ROWS // 2], *np.flatnonzero(rare)[: ROWS // 4]]
+    chosen = [i for i in dict.fromkeys([*first, *rest]) if finite[i]]
     return np.array(sorted(chosen[:ROWS]), dtype=int)
 
 

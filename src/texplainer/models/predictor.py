@@ -215,40 +215,53 @@ def _answers_again(call: Callable[[Any], Any], table: Any, first: np.ndarray) ->
 
 
 def _answers_alone(call: Callable[[Any], Any], schema: Schema, probe: Array, first: np.ndarray) -> bool:
-    """Predict one row alone; warn if the prediction differs from that among the others."""
-    if len(probe) < 2:
-        return True
-    try:
-        alone = call_model(call, schema.write(probe[:1].copy()), 1)
-    except ModelError:  # it takes no single row; explaining one will raise an error
-        return True
+    """Predict two rows, each alone; warn if a prediction differs from that among the others.
+
+    Ranks leave one row as it is, running sums the first.
+    """
     size = np.nanmax(np.abs(first), initial=0.0)
-    if alone.shape[1] == first.shape[1] and np.allclose(
-        alone[0], first[0], rtol=0, atol=ALONE * size, equal_nan=True
-    ):
-        return True
-    warnings.warn(
-        f"the model predicts {alone[0].tolist()} for a row alone and {first[0].tolist()} for the same row among "
-        f"{len(probe)}: its predictions depend on the other rows of the call, and so do their explanations. "
-        "Standardise with the statistics of the training data, not with those of the rows passed.",
-        ModelWarning,
-        stacklevel=4,
-    )
-    return False
+    for i in dict.fromkeys((0, len(probe) // 2)) if len(probe) > 1 else ():
+        try:
+            alone = call_model(call, schema.write(probe[i : i + 1].copy()), 1)
+        except ModelError:  # it takes no single row; explaining one will raise an error
+            return True
+        if alone.shape[1] == first.shape[1] and np.allclose(
+            alone[0], first[i], rtol=0, atol=ALONE * size, equal_nan=True
+        ):
+            continue
+        warnings.warn(
+            f"the model predicts {alone[0].tolist()} for a row alone and {first[i].tolist()} for the same row "
+            f"among {len(probe)}: its predictions depend on the other rows of the call, and so do their "
+            "explanations. Standardise with the statistics of the training data, not with those of the rows "
+            "passed.",
+            ModelWarning,
+            stacklevel=4,
+        )
+        return False
+    return True
 
 
-def _remedy(error: BaseException) -> str:
+def _remedy(error: BaseException, rows: int) -> str:
     """What may help: another table, or another try."""
     wrong_input = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
     if isinstance(error, wrong_input):
-        return "Check that it is fitted and that the table is the one it expects."
+        few = " If it takes fewer rows at a time, pass batch_rows= to TExplainer." if rows > 1 else ""
+        return f"Check that it is fitted and that the table is the one it expects.{few}"
     return "If it may succeed at another try, pass retries= to TExplainer."
 
 
 def _first_words(error: BaseException) -> str:
-    """The message of an error; of a long one its first sentence."""
-    text = " ".join(str(error).split())
-    return (text if len(text) <= LONGEST_ERROR else text[:LONGEST_ERROR].split(". ")[0]).rstrip(".")
+    """The type of an error and its message; of a long one its first sentence, without control characters."""
+    try:
+        text = str(error)
+    except Exception:  # an error whose own message fails
+        text = ""
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text:
+        return type(error).__name__
+    return f"{type(error).__name__}: " + (
+        text if len(text) <= LONGEST_ERROR else text[:LONGEST_ERROR].split(". ")[0]
+    ).rstrip(".")
 
 
 def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bool = False) -> np.ndarray:
@@ -263,8 +276,7 @@ def call_model(call: Callable[[Any], Any], table: Any, rows: int, keep_dtype: bo
         raise
     except (Exception, SystemExit) as error:
         raise ModelError(
-            f"the model failed on {rows} rows with {type(error).__name__}: {_first_words(error)}. "
-            f"{_remedy(error)}"
+            f"the model failed on {rows} rows with {_first_words(error)}. {_remedy(error, rows)}"
         ) from error
     try:
         raw = np.array(native.array_of(answer))

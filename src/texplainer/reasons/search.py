@@ -99,6 +99,7 @@ class Search:
 def solutions(search: Search, max_changes: int, slopes: np.ndarray) -> list[State]:
     """States that reach the goal, the cheapest first; at most one for each set of features."""
     start = float(search.ask(search.row[None])[0])
+    max_changes = min(max_changes, len(search.moves))
     singles = search.scored([search.state({k: v}) for k, v in _first_values(search, start, slopes)])
     useful = _useful(singles, start)
     found, front = _split(search, singles)

@@ -158,6 +158,11 @@ def _positive(value: Any) -> bool:
     return _whole(value) and value >= 1
 
 
+def _step(value: Any) -> bool:
+    vast = isinstance(value, int) and abs(value) > 10**300  # not a float
+    return not isinstance(value, (bool, np.ndarray)) and type(value).__name__ != "NAType" and not vast
+
+
 def _size(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(value >= 0)
 
@@ -180,7 +185,7 @@ CHECKS: dict[str, Check] = {
         lambda v: v is None or isinstance(v, (bool, MutableMapping)),
         "True, a dict to keep predictions in, or None",
     ),
-    "step": (lambda v: not isinstance(v, (bool, np.ndarray)), "'auto', 'paper' or a number"),
+    "step": (_step, "'auto', 'paper' or a number"),
     "scale": (lambda v: isinstance(v, str), "'auto' or the name of one scale"),
     "engine": (lambda v: isinstance(v, str), "'auto' or the name of one engine"),
     "feature_names": (_names, "a list with one name per column, in their order"),

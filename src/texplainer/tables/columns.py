@@ -9,6 +9,8 @@ they were read from.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v1 as nw  # the API that stays
@@ -17,6 +19,8 @@ import numpy as np
 from texplainer.errors import InputError
 from texplainer.tables import native
 from texplainer.types import Array
+
+NUMBERS = (Real, Decimal)  # a Decimal is not a Real
 
 
 def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], Any] | None:
@@ -29,12 +33,12 @@ def levels_of(column: Any, name: str, declared: bool) -> tuple[tuple[Any, ...], 
         present = [v for v in column if not native.is_missing(v)]
         if present and all(isinstance(v, (bool, np.bool_)) for v in present):
             return (False, True), None
-        if all(isinstance(v, (int, float, np.number)) for v in present) and not declared:
+        if all(isinstance(v, NUMBERS) for v in present) and not declared:
             return None
         try:
             return tuple(sorted(set(present), key=lambda v: (str(type(v)), v))), None
         except TypeError:
-            odd = next(v for v in present if not isinstance(v, (str, int, float, np.number)))
+            odd = next(v for v in present if not isinstance(v, (str, *NUMBERS)))
             raise InputError(
                 f"column {name!r} holds {type(odd).__name__} values such as {odd!r}; expected numbers or "
                 "categories. Split them into separate columns. If the model needs such values, explain a "
@@ -129,8 +133,7 @@ def float_dtype(dtype: Any, values: np.ndarray, nulls: bool) -> Any:
 
 def frame_of(columns: Mapping[str, np.ndarray], kind: str, dtypes: Mapping[str, Any], labels: Any) -> Any:
     """Make a frame of numpy columns; `dtypes` are to restore, `labels` are a pandas frame's header."""
-    write = WRITERS[kind]
-    written = {name: write(values, dtypes.get(name)) for name, values in columns.items()}
+    written = {name: _written(name, values, kind, dtypes.get(name)) for name, values in columns.items()}
     if kind == "polars":
         import polars as pl
 
@@ -147,12 +150,20 @@ def frame_of(columns: Mapping[str, np.ndarray], kind: str, dtypes: Mapping[str, 
     return frame
 
 
+def _written(name: str, values: np.ndarray, kind: str, dtype: Any) -> Any:
+    try:
+        return WRITERS[kind](values, dtype)
+    except Exception as error:  # types that a library reads and does not write
+        raise native.unreadable(name, dtype, error) from error
+
+
 def check_exact(values: Any, name: str) -> None:
     """Refuse whole numbers that a float64 cannot hold."""
     for i, value in enumerate(values):
         if (
-            isinstance(value, (int, np.integer))
-            and abs(int(value)) > native.LARGEST_EXACT
+            isinstance(value, (int, np.integer, Decimal))
+            and not native.is_missing(value)
+            and native.LARGEST_EXACT < abs(value) < np.inf
             and float(value) != int(value)
         ):
             raise InputError(
@@ -205,7 +216,7 @@ def _polars(values: np.ndarray, dtype: Any) -> Any:
 def _arrow(values: np.ndarray, dtype: Any) -> Any:
     import pyarrow as pa
 
-    if values.dtype.kind == "f":
+    if values.dtype.kind == "f" and not (dtype not in (None, float) and pa.types.is_dictionary(dtype)):
         array = pa.array(values, from_pandas=dtype is not float)
         return array if dtype in (None, float) else array.cast(dtype)
     if dtype is None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,12 +58,14 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
     if isinstance(table, Mapping):
         return _of_mapping(table)
     table = collected(table)
-    if type(table).__module__.startswith("pandas") and hasattr(table, "columns"):
+    if type(table).__module__.startswith("pandas") and hasattr(table, "iloc") and hasattr(table, "columns"):
         return _of_pandas(table)
+    if isinstance(names := getattr(table, "column_names", None), list):  # of Arrow
+        check_unique(names)
     native = nw.from_native(table, pass_through=True, eager_only=True, allow_series=True)
     if isinstance(native, nw.Series):  # one row of a pandas frame: its index holds the names
         index = getattr(table, "index", None)
-        names = plain_names(index) if index is not None else None
+        names = plain_names(index) if index is not None and not callable(index) else None
         return Columns(names, [np.asarray([v], dtype=object) for v in table], "array")
     if isinstance(native, nw.DataFrame):
         kind = native.implementation.value
@@ -139,6 +142,13 @@ def plain_names(labels: Any) -> list[str]:
     return ["/".join(str(part) for part in n) if isinstance(n, tuple) else str(n) for n in labels]
 
 
+def check_unique(names: Sequence[str]) -> None:
+    """Refuse names that occur twice."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise InputError(f"the column names {some(twice)} occur twice; expected unique names. Rename them.")
+
+
 def with_dtypes_of(frame: Any, like: Any) -> Any:
     """A pandas frame with the integer dtypes of another one, where its values allow it; other tables unchanged."""
     if not all(type(t).__module__.startswith("pandas") and hasattr(t, "columns") for t in (frame, like)):
@@ -182,6 +192,7 @@ def _of_pandas(table: Any) -> Columns:
     import pandas as pd
 
     names = plain_names(table.columns)
+    check_unique(names)
     labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
     values, zones, own = [], {}, list(table.dtypes)
     if len(set(own)) == 1 and isinstance(own[0], np.dtype) and own[0].kind in "fiub":
@@ -202,6 +213,24 @@ def _of_pandas(table: Any) -> Columns:
 
 
 def _native_column(series: nw.Series, name: str) -> Any:
+    try:
+        return _column_of(series, name)
+    except InputError:
+        raise
+    except Exception as error:  # unions, extension types, decimals of a negative scale
+        native = series.to_native()
+        raise unreadable(name, getattr(native, "dtype", None) or native.type, error) from error
+
+
+def unreadable(name: str, dtype: Any, error: Exception) -> InputError:
+    """The error for a column of a type that is not supported."""
+    return InputError(
+        f"column {name!r} of the type {dtype} is not supported ({type(error).__name__}: {error}); expected "
+        "numbers, text, categories or times. Convert the column."
+    )
+
+
+def _column_of(series: nw.Series, name: str) -> Any:
     """Return a numpy column; a categorical dtype is kept, so that its categories are not lost."""
     dtype = series.dtype
     if isinstance(dtype, (nw.Categorical, nw.Enum)):
@@ -256,6 +285,13 @@ def object_array(values: Sequence[Any]) -> np.ndarray:
 
 
 def _of_mapping(table: Mapping[Any, Any]) -> Columns:
+    for name, cells in table.items():
+        if isinstance(cells, (Mapping, Set)) or (
+            hasattr(cells, "__next__") and not hasattr(cells, "__len__")
+        ):
+            raise InputError(
+                f"column {name!r} is {describe(cells)}; expected a list or an array of its values."
+            )
     names, values = [str(k) for k in table], [np.atleast_1d(array_of(v)) for v in table.values()]
     odd = next((name for name, v in zip(names, values, strict=True) if v.ndim > 1), None)
     if odd is not None:
@@ -273,9 +309,18 @@ def array_of(values: Any) -> np.ndarray:
         return np.asarray(values)
     if values.device.type == "meta":
         raise InputError("a tensor on the device 'meta' holds no values; move it to 'cpu' with its data.")
-    values = values.detach().cpu()
-    values = values.to_dense() if str(values.layout) != "torch.strided" else values
-    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+    try:
+        values = values.detach().cpu()
+        values = values.dequantize() if values.is_quantized else values
+        values = values.to_dense() if str(values.layout) != "torch.strided" else values
+        if str(values.dtype).startswith(("torch.bfloat", "torch.float8")):  # numpy has none
+            values = values.float()
+        return values.resolve_conj().resolve_neg().numpy()
+    except Exception as error:  # nested tensors have no shape
+        raise InputError(
+            f"a tensor of {values.dtype} cannot be read as an array ({str(error).split('.')[0]}); expected a "
+            "rectangular tensor of numbers. Convert it with its own methods first."
+        ) from error
 
 
 def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
@@ -291,6 +336,8 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
     except InputError:
         raise
     except ValueError as error:
+        if not isinstance(table, (list, tuple, np.ndarray)):
+            raise no_table(table) from None
         raise InputError(f"the rows have unequal lengths ({error}); expected a rectangular table.") from None
     if array.dtype.kind == "c":
         raise InputError(
@@ -298,11 +345,7 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
             "columns."
         )
     if array.ndim == 0 or hasattr(table, "predict"):  # an ensemble is a sequence of its members
-        swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
-        raise InputError(
-            f"{describe(table)} was passed as a table; expected rows and features: a frame or an "
-            f"array.{swapped}"
-        )
+        raise no_table(table)
     if array.ndim == 1 and one_row and len(array):
         array = array[None, :]
     if array.ndim != 2:
@@ -310,6 +353,14 @@ def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
             f"the table has {array.ndim} dimensions, shape {array.shape}; expected 2, (rows, features)."
         )
     return [array[:, j] for j in range(array.shape[1])]
+
+
+def no_table(table: Any) -> InputError:
+    """The error for an object that is not a table."""
+    swapped = " Pass the model first, then the background." if hasattr(table, "predict") else ""
+    return InputError(
+        f"{describe(table)} was passed as a table; expected rows and features: a frame or an array.{swapped}"
+    )
 
 
 def is_sparse(table: Any) -> bool:
@@ -398,6 +449,17 @@ def split_identifiers(
     )
 
 
+def check_identifier(table: Any, id_column: Any) -> None:
+    """Refuse the name of a column that the table does not have."""
+    names = _names_of(unwrapped(table))
+    if plain_names([id_column])[0] in (names or ()):
+        return
+    has = "columns without names" if names is None else f"the columns {some(names)}"
+    raise InputError(
+        f"id_column={id_column!r} is not in the table, which has {has}. Leave it out, or name one."
+    )
+
+
 def _names_of(table: Any) -> list[str] | None:
     """The names of a table's columns; None if it has none."""
     if isinstance(table, Mapping):
@@ -408,7 +470,7 @@ def _names_of(table: Any) -> list[str] | None:
     columns = getattr(table, "column_names", None) or getattr(table, "columns", None)
     if columns is None or (kind == "pyarrow" and not hasattr(table, "column_names")):
         columns = getattr(table, "index", None)  # of a pandas Series: one row
-    return None if columns is None else plain_names(columns)
+    return None if columns is None or callable(columns) else plain_names(columns)
 
 
 def _column(table: Any, place: int) -> list[Any]:

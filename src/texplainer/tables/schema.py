@@ -11,7 +11,6 @@ group of one-hot columns is one such column.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -339,9 +338,7 @@ def learn(
             f"feature_names={some(names)} are the background's own names in another order; the columns would be "
             "taken for each other. Leave out feature_names, or reorder the columns."
         )
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise InputError(f"the column names {some(twice)} occur twice; expected unique names. Rename them.")
+    native.check_unique(names)
     declared = set(categorical)
     unknown = sorted(declared - set(names))
     if unknown:

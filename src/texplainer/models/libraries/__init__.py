@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from texplainer.errors import InputError, ModelWarning
+from texplainer.errors import InputError, ModelError, ModelWarning, Unsupported
+from texplainer.support.messages import describe
 from texplainer.tables.schema import Schema
 
 
@@ -246,16 +248,36 @@ def library_of(model: Any) -> Library:
 def unwrapped(model: Any) -> tuple[Any, str | None]:
     """Return the model inside a delegating wrapper, and the scale of the method, if a method was passed."""
     scale = None
-    while True:
-        scale = scale or getattr(model, "__name__", None)
-        inner = library_of(model).unwrapped(model)
-        if inner is model:
-            return model, METHODS.get(scale or "")
-        model = inner
+    with examining(model):
+        while True:
+            scale = scale or getattr(model, "__name__", None)
+            inner = library_of(model).unwrapped(model)
+            if inner is model:
+                return model, METHODS.get(scale) if isinstance(scale, str) else None
+            model = inner
+
+
+@contextmanager
+def examining(model: Any) -> Iterator[None]:
+    """Name the model whose own attributes fail when they are read."""
+    try:
+        yield
+    except (InputError, ModelError, Unsupported):
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{describe(model)} cannot be examined: reading its attributes raised {type(error).__name__}. Pass a "
+            "function that calls its predict method."
+        ) from error
 
 
 def outlet_of(model: Any, schema: Schema) -> ModelAdapter:
     """Return the adapter of a model: how it is called, and with which table."""
+    with examining(model):
+        return _outlet_of(model, schema)
+
+
+def _outlet_of(model: Any, schema: Schema) -> ModelAdapter:
     if schema.inner is not None:  # the model eats the wide table
         adapter = outlet_of(model, schema.inner)
         return replace(adapter, schema=replace(schema, inner=adapter.schema or schema.inner))
@@ -310,11 +332,11 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     model = unwrapped(model)[0]
     try:
         found = library_of(model).feature_names(model)
+        names = () if found is None else tuple(str(name) for name in found)
     except Exception:  # it is not fitted; predict will raise an error
         return None
-    if found is None or not len(found):
+    if not names:
         return None
-    names = tuple(str(name) for name in found)
     return None if all(re.fullmatch(r"(Column_|f)?\d+", name) for name in names) else names
 
 

@@ -120,10 +120,17 @@ def classifier(
     several = _labels_of(model)
     if several is not None:
         return ModelAdapter(kind, "multilabel", scales, default, several)
-    classes = getattr(model, "classes_", ())
+    classes = _classes(model)
     names = tuple(str(c) for c in classes)
     labels = {c.item() if isinstance(c, np.generic) else c: i for i, c in enumerate(classes)}
     return ModelAdapter(kind, "classification", scales, default, names, labels)
+
+
+def _classes(model: Any) -> list[Any]:
+    """The class labels that a model names; none if what it holds is not a list of them."""
+    found: Any = getattr(model, "classes_", None)
+    found = found.ravel() if isinstance(found, np.ndarray) else found
+    return list(found) if hasattr(found, "__iter__") else []
 
 
 def _labels_of(model: Any) -> tuple[str, ...] | None:
