@@ -1,4 +1,4 @@
-"""Threads, forks and odd dtypes: the prediction that is explained is the model's answer to the user's own rows.
+"""Threads, forks and odd inputs: the prediction that is explained is the model's answer to the user's own rows.
 
 `python tests/helpers/hostile_callers.py --page docs/results/trust.md` writes the counts between the marks
 `callers` of the page.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import signal
 import sys
 import time
 import warnings
@@ -26,6 +27,7 @@ import texplainer as tx
 from texplainer.errors import InputError, ModelError
 
 THREADS = 8
+SECONDS = 60  # a case may take so long
 FOLDER = Path(__file__).parents[1] / "hostile"
 WORDS = ("equal", "refused", "wrong", "obscure", "hung")
 
@@ -159,6 +161,45 @@ def dtypes() -> dict[str, dict[str, int]]:
     return {name: dict(found) for name, found in counts.items()}
 
 
+#: what is counted -> the file of its cases
+FURTHER = {
+    "containers of numbers": "test_odd_tables",
+    "frames": "test_odd_frames",
+    "models": "test_odd_models",
+    "values of arguments": "test_odd_values",
+}
+
+
+def further() -> dict[str, dict[str, int]]:
+    """The cases of `tests/hostile/test_odd_*.py`: right, refused with a sentence, or neither."""
+    counts: dict[str, dict[str, int]] = {}
+    for what, file in FURTHER.items():
+        cases = _module(file).CASES.values()
+        counts[what] = dict(Counter(_tried(case) for case in cases))
+    return counts
+
+
+def _tried(case: Callable[[], Any]) -> str:
+    def ring(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        case()
+    except (InputError, ModelError, IndexError, KeyError):
+        return "refused"
+    except AssertionError:
+        return "wrong"
+    except TimeoutError:
+        return "hung"
+    except Exception:
+        return "obscure"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return "equal"
+
+
 def _asked(predict: Callable[[Any], np.ndarray], data: Any) -> str:
     expected = predict(data)
     try:
@@ -189,6 +230,7 @@ def main() -> None:
         **{f"8 threads: {name}": found for name, found in threads().items()},
         "forked after use": forks(),
         **{f"odd dtypes: {name}": found for name, found in dtypes().items()},
+        **{f"odd {name}": found for name, found in further().items()},
     }
     lines = table("calls", WORDS, groups)
     print("\n".join(lines))

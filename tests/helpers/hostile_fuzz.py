@@ -18,6 +18,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def main() -> None:
     counts["seconds"] = round(time.monotonic() - began)
     print(json.dumps(counts, indent=1))
     if given.page:
-        write_page(given.page, counts, given.page.with_name("trust_cover.md").read_text(encoding="utf-8"))
+        write_page(given.page, counts)
     sys.exit(0 if sound(counts) else 1)
 
 
@@ -118,13 +119,14 @@ def flips(folder: Path, count: int, seed: int) -> dict[str, dict[str, int]]:
     """Flip one byte at a time in copies of every file and read them, in children that may die."""
     random = np.random.default_rng(seed)
     names = [f"result{suffix}" for suffix in RESULTS] + list(TABLES) + list(MODELS)
-    out: dict[str, dict[str, int]] = {}
-    for name in names:
-        share = count // len(names) + (names.index(name) < count % len(names))
+    places: dict[str, list[tuple[int, int]]] = {}
+    for i, name in enumerate(names):
+        share = count // len(names) + (i < count % len(names))
         size = (folder / name).stat().st_size
-        places = [(int(random.integers(size)), int(random.integers(1, 256))) for _ in range(share)]
-        out[name] = dict(Counter(_read_all(folder, name, places)))
-    return out
+        places[name] = [(int(random.integers(size)), int(random.integers(1, 256))) for _ in range(share)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the files are read in children
+        outcomes = pool.map(lambda name: _read_all(folder, name, places[name]), names)
+    return {name: dict(Counter(found)) for name, found in zip(names, outcomes, strict=True)}
 
 
 def _read_all(folder: Path, name: str, places: list[tuple[int, int]]) -> list[Outcome]:

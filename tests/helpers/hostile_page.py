@@ -17,8 +17,8 @@ GROUPS = {
 KILLS = ("killed", "finished", "lost", "twice", "failed", "hung")
 
 
-def write_page(path: Path, counts: Mapping[str, Any], cover: str = "") -> None:
-    """Put the counts, and the tables of the page on the bounds' cover, between their marks."""
+def write_page(path: Path, counts: Mapping[str, Any]) -> None:
+    """Put the counts between their marks."""
     lines = table("file, one byte flipped", FLIPS, counts["flips"])
     for name, (sentence, words) in GROUPS.items():
         found = counts[name]
@@ -26,10 +26,7 @@ def write_page(path: Path, counts: Mapping[str, Any], cover: str = "") -> None:
         lines += ["", f"{sentence}: {sum(found.get(word, 0) for word in words)} tried, {said}."]
     lines += ["", *table("runs killed", KILLS, counts["kills"], whole=False)]
     lines += ["", f"All of it took {counts['seconds']} seconds."]
-    page = between(path.read_text(encoding="utf-8"), "fuzz", lines)
-    if cover:
-        page = between(page, "cover", cover[cover.index("| function") :].strip().splitlines())
-    path.write_text(page, encoding="utf-8")
+    path.write_text(between(path.read_text(encoding="utf-8"), "fuzz", lines), encoding="utf-8")
 
 
 def table(what: str, words: Sequence[str], groups: Mapping[str, Mapping[str, int]], whole: bool = True) -> list[str]:  # fmt: skip

@@ -52,14 +52,12 @@ def test_killed_runs_lose_and_repeat_nothing(folder: Path) -> None:
 
 def test_the_page_takes_the_counts(tmp_path: Path) -> None:
     page = tmp_path / "trust.md"
-    page.write_text("# Trust\n<!-- fuzz: begin -->\nold\n<!-- fuzz: end -->\nby hand\n<!-- cover: begin -->\n<!-- cover: end -->\n")  # fmt: skip
+    page.write_text("# Trust\n<!-- fuzz: begin -->\nold\n<!-- fuzz: end -->\nby hand\n")  # fmt: skip
     kills = {"serial": {"killed": 4, "lost": 0}, "dask": {"killed": 3}}
     counts = {"flips": {"x.npz": {"refused": 3, "crashed": 1}}, "pickles": {"executed": 0}, "arguments": {"refused": 2}, "forgeries": {"found": 5}, "kills": kills, "seconds": 7}  # fmt: skip
-    hostile_page.write_page(page, counts, "# Cover\n\n| function | covered |\n|---|---|\n| exp | 100% |\n")
+    hostile_page.write_page(page, counts)
     text = page.read_text()
-    assert (
-        "old" not in text and "by hand" in text and "| x.npz | 4 | 3 |" in text and "| exp | 100% |" in text
-    )
+    assert "old" not in text and "by hand" in text and "| x.npz | 4 | 3 |" in text
     assert "| all | 7 | 0 |" in text
     assert not fuzz.sound(counts) and fuzz.sound({**counts, "flips": {"x.npz": {"refused": 3}}})
     assert not fuzz.sound({**counts, "flips": {}, "kills": {"serial": {"lost": 1}}})

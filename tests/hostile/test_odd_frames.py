@@ -27,9 +27,8 @@ pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 COUNT = 40
-RANDOM = np.random.default_rng(5)
-N = RANDOM.normal(size=COUNT)
-Z = RANDOM.integers(0, 5, COUNT)
+N = np.random.default_rng(5).normal(size=COUNT)
+Z = np.random.default_rng(6).integers(0, 5, COUNT)
 W = np.array(["north", "south", "east"])[Z % 3]
 HOLES = np.arange(COUNT) % 7 == 3
 TIMES = pd.to_datetime("2021-03-27") + pd.to_timedelta(7 * np.arange(COUNT), "h")
