@@ -198,7 +198,9 @@ def test_noise_in_the_last_digits_of_the_background_stays_there(name: str) -> No
     for spec in ("slope", "shapley", "variation"):
         clean = explained(name)[spec].values
         away = np.linalg.norm(explainer(few(background), attribution=spec).values - clean, axis=1)
-        assert np.max(away / np.maximum(np.linalg.norm(clean, axis=1), 1e-300)) < 1e-9, spec
+        # line integrals are summed in float32; a tie that noise breaks shows at 1e-6
+        near = 1e-7 if spec == "shapley" and explainer.engine.at_point.narrow else 1e-9
+        assert np.max(away / np.maximum(np.linalg.norm(clean, axis=1), 1e-300)) < near, spec
 
 
 @pytest.mark.parametrize("made_of", ["pipeline", "function"])
