@@ -39,7 +39,8 @@ MANY = 8  # nodes on a side that stand for the exact average, or twice those of 
 MOST = 16  # nodes on a side that `max_evals` may buy
 MOST_ROWS = 32
 STEPS = 2.5  # root mean square errors in a bound of a function of steps
-COVERAGE, UNSURE = 2.9, 5.0  # those seen in a bound; and what few cells add, over the root of their number
+COVERAGE, UNSURE = 2.9, 30.0  # those seen in a bound; and what few cells add, over their number
+NOTHING = 0.1  # of the background's level
 TYPICAL = 8  # cells that all features together count for beside a feature's own
 LEAST_FACTOR = 0.2
 ROUNDINGS = 4
@@ -471,10 +472,11 @@ def calibrated(slopes: AveragedDifferences, background: Array) -> AveragedDiffer
     rows = sample[:: max(1, len(sample) // count)][:count]
     f0 = slopes.predictor(rows)
     few = slopes.differences(rows, f0)
-    own = slopes.step_error(few)[(few.unit > 0) & ~few.exact]  # (cells, outputs)
-    if not len(own):
+    steps = slopes.step_error(few)
+    unsure = steps[(few.unit > 0) & ~few.exact]  # (cells, outputs)
+    if not len(unsure):
         return slopes
-    slopes = replace(slopes, usual=np.sqrt((own**2).mean(axis=0)))
+    slopes = replace(slopes, usual=np.sqrt((unsure**2).mean(axis=0)))
     row, column = np.nonzero(few.unit > 0)
     many = max(MANY, 2 * slopes.nodes)  # the rule compared with itself would have no error
     left = trial - len(rows) - int(few.count.sum())
@@ -482,7 +484,8 @@ def calibrated(slopes: AveragedDifferences, background: Array) -> AveragedDiffer
     row, column = row[chosen], column[chosen]
     true = _precise(slopes, rows, f0, row, column, many)
     bound, found = slopes.indicator(few)[row, column], few.slopes[row, column]
-    known = (bound > 0) & ((found != 0) | (true != 0))  # unused features tell nothing of the others
+    # cells where next to nothing happens, as of unused features, tell nothing of the others
+    known = (bound > 0) & (steps[row, column] >= NOTHING * slopes.usual)
     squares = np.divide(np.abs(found - true), bound, out=np.zeros(bound.shape), where=known) ** 2
     count = known.sum()
     if not count or not np.isfinite(squares).all():
@@ -490,7 +493,7 @@ def calibrated(slopes: AveragedDifferences, background: Array) -> AveragedDiffer
     each, sums = (np.bincount(column, a.sum(axis=1), rows.shape[1]) for a in (known, squares))
     own = np.sqrt((sums + TYPICAL * sums.sum() / count) / (each + TYPICAL))  # (features,)
     seen = COVERAGE * own
-    factor = np.maximum(seen, np.minimum(seen * (1 + UNSURE / np.sqrt(count)), STEPS))
+    factor = np.maximum(seen, np.minimum(seen * (1 + UNSURE / count), STEPS))
     factor *= 1 + 1 / slopes.nodes**2  # fewer nodes miss more steps: more errors are large
     return replace(slopes, factor=np.maximum(factor, LEAST_FACTOR)[:, None])
 
