@@ -1,7 +1,7 @@
 """One page per question from the wide evaluation: where our attribution stands, at which cost, and how.
 
-The first table has a row for every criterion and kind of model, won or lost. Every figure is computed from
-the results. Complete tables of ranks and scores go into the folder of the results.
+The first table has a row for every criterion, won or lost, and one more for each kind of model on which ours is
+not first. Every figure is computed from the results. Complete tables go into the folder of the results.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
         "p",
         "Ranks are averages over data sets, 1 = best. The difference is ours minus the best other line's, "
         "with its 95% bootstrap interval over data sets. Separable: Friedman p < 0.05 and more than "
-        f"Nemenyi's critical difference apart. [All ranks and scores]({out.name}/{page.file}.md).",
+        "Nemenyi's critical difference apart. Networks and boosted trees have a row of their own where ours is "
+        f"not first. [All rows, ranks and scores]({out.name}/{page.file}.md).",
     )
     yield "h2", "Cost"
     yield "table", cost_table(page, results)
@@ -127,8 +128,8 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     yield "list", list(limits(page, results))
 
 
-def standing_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
-    """Where our attribution stands by each criterion, and beside whom; won or lost."""
+def standing_table(page: QuestionPage, results: Sequence[Result], *, every: bool = False) -> TableCells:
+    """Where our attribution stands by each criterion; a kind of models has a row where it lost, or if `every`."""
     header = ["Criterion", "models", "Rank", "Best other line", "its rank", "Ours", "Theirs"]
     body = []
     runs = {family: of_family(results, family) for family in FAMILIES}
@@ -138,6 +139,8 @@ def standing_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
             tables = page.tables(own, criterion)
             test = tests[family].get(criterion.label)
             if test is None or page.spec not in test.average:
+                continue
+            if not every and family != "all" and leads(test, page.spec):
                 continue
             other = next(name for name in test.average if name != page.spec)
             means = over_data_sets({k: {n: t[n] for n in (page.spec, other)} for k, t in tables.items()},
@@ -158,10 +161,15 @@ def difference_text(mean: float, low: float, high: float) -> str:
     return f"{mean:+.2g} [{low:+.2g}, {high:+.2g}]"
 
 
+def leads(test: RankTest, name: str) -> bool:
+    """Whether no line has a lower average rank."""
+    return test.average[name] <= test.average[test.first]
+
+
 def standing(test: RankTest, name: str) -> str:
     """First or not, and from how many lines it is separable."""
     beside, others = test.beside(name), len(test.average) - 1
-    if test.average[name] <= test.average[test.first]:
+    if leads(test, name):
         if not beside:
             return "**first**, separable from all"
         return f"lowest rank, not separable from {len(beside)} of {others}"
@@ -289,7 +297,9 @@ def gated_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
 def complete_tables(page: QuestionPage, results: Sequence[Result]) -> Iterable[PageBlock]:
     """Average ranks of every line for each kind of models, means with intervals, paired differences."""
     yield "h1", f"{QUESTIONS[page.question]} Complete tables"
-    yield "p", "Bold: the best; in round brackets: not separable from it."
+    yield "h2", f"Where {page.spec} stands"
+    yield "table", standing_table(page, results, every=True)
+    yield "p", "In the next tables, bold: the best; in round brackets: not separable from it."
     for family in FAMILIES:
         tests = page.tests(of_family(results, family))
         if tests:
