@@ -82,6 +82,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         # The other model of XRFC, compared with the same table of the paper.
         experiment("xrfc_4ft_forest", "stability", "xgbrf", "4ft", "xrfc_4ft"),
         experiment("xrfc_20ft_forest", "stability", "xgbrf", "20ft", "xrfc_20ft"),
+        experiment("authors_xrfc_4ft_forest", "authors", "xgbrf", "4ft", "xrfc_4ft"),
+        experiment("authors_xrfc_20ft_forest", "authors", "xgbrf", "20ft", "xrfc_20ft"),
         experiment("boxplots", "boxplots", "3hnn", "20ft"),
         experiment("running_time", "running_time", "3hnn", "16ft"),
         *(experiment(f"ablation_{data}", "ablation", "3hnn", data) for data in ("4ft", "20ft", "banknote")),

@@ -248,7 +248,7 @@ def training_rows_table(results: Sequence[Result]) -> TableCells:
         header += [f"{label}: paper", "ours", "ratio", "trained again", f"within a factor {FACTOR:g}"]
     for parts in trainings(results):
         printed = paper_table(experiment_of(parts[0]))["T-Explainer"]
-        cells = [experiment_of(parts[0]).paper or parts[0].name]
+        cells = [experiment_of(parts[0]).name.removeprefix("authors_")]
         for label, criterion in SETUPS["authors' set-up"][1].items():
             column = criterion.column(experiment_of(parts[0]).k)
             own, *again = (summarise_rows(part, AUTHORS, column) for part in parts)
@@ -280,10 +280,10 @@ def training_rows_sentences(results: Sequence[Result]) -> list[str]:
             first += is_near(numbers[0], printed)
             inside = min(numbers) <= FACTOR * printed and printed / FACTOR <= max(numbers)
             anywhere += inside
-            missed += [] if inside else [experiment.paper or experiment.name]
+            missed += [] if inside else [experiment.name.removeprefix("authors_")]
         beyond = f"; not {', '.join(missed)}" if missed else ""
         found.append(
-            f"{label}: within a factor {FACTOR:g} of the paper's in {first} of {len(trainings(results))} tables; "
+            f"{label}: within a factor {FACTOR:g} of the paper's in {first} of {len(trainings(results))} lines; "
             f"in {anywhere} the range over the trainings reaches that far{beyond}."
         )
     return found

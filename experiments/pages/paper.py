@@ -88,7 +88,7 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
             "Algorithm 1 as its authors' code measured it: training rows, the first draws of the same class "
             f'as neighbours, standard deviation 0.001, exact zeros skipped, {AUTHORS_ROWS} rows. "Trained again": '
             "the range of further runs, each with another split, another seed of the model and, where the table is "
-            "synthetic, another draw of it:",
+            "synthetic, another draw of it. The forests are what the authors' code builds for XRFC:",
         )
         yield "table", ranks.training_rows_table(training)
         yield "list", ranks.training_rows_sentences(training)

@@ -305,7 +305,7 @@ def test_a_table_that_was_trained_again_says_what_is_chance() -> None:
     _, body = ranks.training_rows_table([*parts[::-1], *other])
     assert body[0][:6] == ["3hnn_20ft", "26.2", "100", "3.8", "26.2 to 26.2", "1 of 2"]
     ris, _ = ranks.training_rows_sentences([*parts, *other])
-    assert "in 0 of 2 tables; in 1 the range over the trainings reaches that far; not 3hnn_4ft." in ris
+    assert "in 0 of 2 lines; in 1 the range over the trainings reaches that far; not 3hnn_4ft." in ris
 
 
 def test_a_table_is_drawn_and_split_again() -> None:
