@@ -122,6 +122,18 @@ def test_a_row_is_bit_identical_whatever_else_is_in_the_batch(depth):
         assert (tables(rows[i : i + 1])[0] == together[i]).all()
 
 
+@pytest.mark.parametrize("backgrounds", [7, 90, 300])
+@pytest.mark.parametrize("rows", [1, 50, 200])
+def test_whichever_side_is_pruned_the_values_equal_those_of_one_background_row_at_a_time(rows, backgrounds):
+    rng = np.random.default_rng(5)
+    ensemble = random_ensemble(rng, depth=14)
+    background, cells = random_rows(rng, backgrounds), random_rows(rng, rows)
+    tables = pattern_tables(ensemble, background)
+    assert tables.groups.deep.any()
+    single = np.mean([pattern_tables(ensemble, row[None])(cells) for row in background], axis=0)
+    np.testing.assert_allclose(tables(cells), single, rtol=1e-10, atol=1e-13)
+
+
 def test_tables_that_exceed_memory_are_made_in_parts():
     rng = np.random.default_rng(8)
     ensemble = random_ensemble(rng, depth=5, trees=9)
