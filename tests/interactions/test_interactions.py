@@ -411,7 +411,7 @@ def test_a_quadratic_is_its_second_order_surrogate():
 def test_a_surrogate_without_interactions_says_how_to_get_them():
     explainer = tx.TExplainer(quadratic, X)
     explanation = explainer(X[:5])
-    with pytest.raises(InputError, match=r"interactions were not computed.*with_interactions"):
+    with pytest.raises(InputError, match=r"does not hold interactions.*with_interactions"):
         explanation.surrogate(np.zeros(N), order=2)
     with pytest.raises(InputError, match="order=3"):
         explanation.surrogate(np.zeros(N), order=3)
