@@ -132,6 +132,10 @@ def _compared(answer: Any, expected: Any) -> str:
     return "equal" if same and np.array_equal(answer.predictions, expected.predictions) else "wrong"
 
 
+def _together(groups: dict[str, dict[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, groups.values()), Counter()))
+
+
 def forks() -> dict[str, int]:
     """Use a model, fork, use it again: a right answer or an error with the remedy, never a wait."""
     import subprocess
@@ -227,7 +231,7 @@ def main() -> None:
     page = options.parse_args().page
     warnings.simplefilter("ignore")
     groups = {
-        **{f"8 threads: {name}": found for name, found in threads().items()},
+        "8 threads, ten kinds of model": _together(threads()),
         "forked after use": forks(),
         **{f"odd dtypes: {name}": found for name, found in dtypes().items()},
         **{f"odd {name}": found for name, found in further().items()},

@@ -81,7 +81,7 @@ def main() -> None:
     counts["seconds"] = round(time.monotonic() - began)
     print(json.dumps(counts, indent=1))
     if given.page:
-        write_page(given.page, counts)
+        write_page(given.page, {**counts, "flips": by_kind(counts["flips"])})
     sys.exit(0 if sound(counts) else 1)
 
 
@@ -127,6 +127,15 @@ def flips(folder: Path, count: int, seed: int) -> dict[str, dict[str, int]]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the files are read in children
         outcomes = pool.map(lambda name: _read_all(folder, name, places[name]), names)
     return {name: dict(Counter(found)) for name, found in zip(names, outcomes, strict=True)}
+
+
+def by_kind(flips: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """The counts of all saved results, of all tables and of all models."""
+    kinds: dict[str, Counter[str]] = {}
+    for name, found in flips.items():
+        kind = {"result": "saved results", "data": "tables"}.get(name.split(".")[0], "models")
+        kinds.setdefault(kind, Counter()).update(found)
+    return {kind: dict(found) for kind, found in kinds.items()}
 
 
 def _read_all(folder: Path, name: str, places: list[tuple[int, int]]) -> list[Outcome]:

@@ -19,7 +19,7 @@ KILLS = ("killed", "finished", "lost", "twice", "failed", "hung")
 
 def write_page(path: Path, counts: Mapping[str, Any]) -> None:
     """Put the counts between their marks."""
-    lines = table("file, one byte flipped", FLIPS, counts["flips"])
+    lines = table("one byte flipped in", FLIPS, counts["flips"])
     for name, (sentence, words) in GROUPS.items():
         found = counts[name]
         said = ", ".join(f"{word} {found.get(word, 0)}" for word in words)
