@@ -36,8 +36,8 @@ from texplainer.types import Array
 
 NODES = 16  # on a side, where the model is not a sum of trees
 CHECK_ROWS = 256
-BLOCK = 1024  # rows that pass a tree together: the longer, the better its branches are predicted
-SHARE = 512  # rows that a thread takes at least
+BLOCK = 2048  # rows that pass a tree together: the longer, the better its branches are predicted
+SHARE = 1024  # rows that a thread takes at least: shorter blocks cost more processor time
 ROUNDINGS = 4.0  # error bound in units of round-off, for each tree
 SATURATED = 20.0  # beyond it log-odds taken from a probability have lost their digits
 CLASSES = ("logistic", "sigmoid", "softmax")  # links whose log-odds are not the raw sums themselves
