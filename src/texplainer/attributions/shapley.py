@@ -142,9 +142,9 @@ def _estimated(context: ExplainContext) -> AttributionResult:
     """Values from paths, made to sum exactly, with the bounds of their error."""
     estimate, sample = _estimate_of(context)
     paths = estimate(context, sample)
-    groups = (
-        paths.groups if paths.error is not None else walks.with_control_variate(context, sample, paths.groups)
-    )
+    groups = paths.groups
+    if paths.error is None:
+        groups = walks.with_control_variate(context, sample, groups)
     values = groups.sum(axis=1)
     missing = context.predictions - context.background.base - values.sum(axis=1)
     if paths.error is None or paths.share is None:

@@ -31,10 +31,9 @@ GROUPS = 32
 TRIED = 4  # every fourth group comes first; the relative change is judged by these
 LEAST_WALKS = 4
 WALKS = 64  # where `max_evals` does not say
-COVER = (
-    0.9965  # of Student's distribution on either side, so that bounds cover 99%: chosen with the next three
-)
-#: of the bounds; chosen on eleven pairs of model and table and three budgets, confirmed on sixteen other pairs
+#: of the bounds, which are to cover 99%: chosen on eleven pairs of model and table and three budgets, confirmed on the
+#: twenty-four other pairs of `benchmarks/bounds.py`
+COVER = 0.9965  # of Student's distribution, on either side
 FLOOR = 0.7  # of the median variance: the least of a feature
 OF_FUNCTION = 0.1  # of the variance without a control variate: the least of a feature
 POOLED = 6  # degrees of freedom beyond a feature's own, for its variance is compared with the others'
