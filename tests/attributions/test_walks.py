@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.neighbors import KNeighborsClassifier
@@ -167,3 +168,24 @@ def test_a_function_that_refuses_mixtures_is_explained_without_the_model(monkeyp
     monkeypatch.setattr(walks, "control_variate", lambda *_: None)
     without = TExplainer(smooth, X, attribution="shapley")(X[:4])
     np.testing.assert_array_equal(found.values, without.values)
+
+
+@pytest.mark.parametrize("categories", [3, 300])
+def test_the_order_of_categories_means_nothing_to_the_model(categories):
+    rng = np.random.default_rng(8)
+    codes = rng.permutation(np.arange(900) % categories)
+    frame = pd.DataFrame({"x": rng.normal(size=900), "y": rng.normal(size=900), "code": codes.astype(str)})
+
+    def f(table: pd.DataFrame) -> np.ndarray:
+        return table["x"] * table["code"].astype(int).mod(3) + np.sin(table["x"] * table["y"])
+
+    def values(order: list[str]) -> np.ndarray:
+        dtype = pd.CategoricalDtype(order)
+        turned = frame.astype({"code": dtype})
+        explainer = TExplainer(
+            lambda table: f(table.astype({"code": str})), turned[5:], attribution="shapley", max_evals=4000
+        )
+        return explainer(turned[:5]).values
+
+    order = [str(code) for code in range(categories)]
+    np.testing.assert_allclose(values(order), values(order[1:] + order[:1]), rtol=1e-9, atol=1e-12)

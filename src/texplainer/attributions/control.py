@@ -8,7 +8,6 @@ used if its residual on other mixtures has at most half the standard deviation o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from texplainer.types import Array
 
 MOST_POINTS = 4000  # evaluations of the function to fit the model
 LEAST_POINTS = 100
+MOST_CATEGORIES = 255  # of a column: what scikit-learn allows
 HELD_OUT = 8  # every eighth point judges the fit
 CLOSE = 0.25  # of the variance of f: the most that may be left
 #: chosen on seven pairs of model and table; three times as many trees are no better
@@ -31,27 +31,11 @@ BOOSTING = {"max_iter": 100, "learning_rate": 0.2, "max_leaf_nodes": 15, "min_sa
 
 
 @dataclass(frozen=True)
-class BoostedModel:
-    """A boosted model of one output; categories have the rank of f's mean, whatever they are called."""
-
-    model: Predictor
-    exact: ExactShapley
-    ranks: dict[int, Array]  # column -> the rank of each of its codes
-
-    def __call__(self, rows: Array) -> Array:
-        """Predictions, (rows, 1)."""
-        return self.model(ranked(rows, self.ranks))
-
-    def shapley(self, rows: Array) -> Array:
-        """Shapley values, (rows, features, 1)."""
-        return self.exact(ranked(rows, self.ranks))
-
-
-@dataclass(frozen=True)
 class ControlVariate:
     """A boosted model for each output; `completes`: the last output is what the others leave of a constant."""
 
-    models: tuple[BoostedModel, ...]
+    models: tuple[Predictor, ...]
+    exact: tuple[ExactShapley, ...]
     completes: bool
 
     def __call__(self, rows: Array) -> Array:
@@ -60,7 +44,7 @@ class ControlVariate:
 
     def shapley(self, rows: Array) -> Array:
         """Shapley values, (rows, features, outputs)."""
-        return self._all(np.concatenate([model.shapley(rows) for model in self.models], axis=2))
+        return self._all(np.concatenate([values(rows) for values in self.exact], axis=2))
 
     def _all(self, found: Array) -> Array:
         last = -found.sum(axis=-1, keepdims=True)
@@ -85,7 +69,9 @@ def mixtures(rows: Array, count: int) -> Array:
 
 def _fitted(context: ExplainContext, points: int) -> ControlVariate | None:
     rows = context.background.rows
-    X = mixtures(rows, points)
+    X, categories = mixtures(rows, points), ~context.predictor.schema.numeric
+    if any(len(np.unique(column)) > MOST_CATEGORIES for column in X.T[categories]):
+        return None
     try:
         f = context.predictor(X)
     except ModelError:  # it refuses some mixture
@@ -95,49 +81,24 @@ def _fitted(context: ExplainContext, points: int) -> ControlVariate | None:
     held_out = np.arange(points) % HELD_OUT == 0
     fitted = f[:, : f.shape[1] - completes]
     try:
-        levels = context.predictor.schema.levels
-        models = tuple(_boosted(X[~held_out], y[~held_out], rows, levels) for y in fitted.T)
+        parts = [_boosted(X[~held_out], y[~held_out], rows, categories) for y in fitted.T]
     except (ModuleNotFoundError, Unsupported):  # no exact values of its trees here
         return None
-    found = ControlVariate(models, completes)
+    found = ControlVariate(tuple(p for p, _ in parts), tuple(e for _, e in parts), completes)
     left = f[held_out] - found(X[held_out])
     return found if left.var(axis=0).sum() <= CLOSE * f[held_out].var(axis=0).sum() else None
 
 
-def ranked(rows: Array, ranks: dict[int, Array]) -> Array:
-    """The rows with the ranks of their categories; one that was not met ranks last."""
-    out = rows.copy()
-    for j, rank in ranks.items():
-        known = rows[:, j] < len(rank)
-        rest = np.where(np.isnan(rows[:, j]), np.nan, len(rank))
-        out[:, j] = np.where(known, rank[np.where(known, rows[:, j], 0).astype(int)], rest)
-    return out
-
-
-def _rank(codes: Array, count: int, y: Array) -> Array:
-    """The rank of each category by the mean of y where it occurs, (count,); those that do not occur rank last."""
-    where = np.isfinite(codes)
-    own, weights = codes[where].astype(int), y[where]
-    met = np.bincount(own, minlength=count)[:count]
-    mean = np.bincount(own, weights, minlength=count)[:count] / np.where(met > 0, met, 1)
-    rank = np.full(count, float(count))
-    rank[np.argsort(np.where(met > 0, mean, np.inf), kind="stable")[: np.sum(met > 0)]] = np.arange(
-        np.sum(met > 0)
-    )
-    return rank
-
-
-def _boosted(X: Array, y: Array, background: Array, levels: Mapping[int, Any]) -> BoostedModel:
+def _boosted(X: Array, y: Array, background: Array, categories: np.ndarray) -> tuple[Predictor, ExactShapley]:
+    """A model of y with its exact Shapley values; the order of a category's codes means nothing to it."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
     from texplainer.gradients.trees.shapley import tree_shapley
 
-    ranks = {j: _rank(X[:, j], len(own), y) for j, own in levels.items()}
-    X, background = ranked(X, ranks), ranked(background, ranks)
-    settings: dict[str, Any] = {**BOOSTING, "early_stopping": False, "random_state": 0}
+    settings: dict[str, Any] = {**BOOSTING, "early_stopping": False, "categorical_features": categories}
     with threadpool_limits(1, user_api="openmp"):  # sums of several threads differ in their last bits
         model = HistGradientBoostingRegressor(**settings).fit(X, y)
     schema = Schema(tuple(f"x{j}" for j in range(X.shape[1])), "array")
     function = predictor.adapt(model, schema, background[:8])
-    return BoostedModel(function, tree_shapley(function, background), ranks)
+    return function, tree_shapley(function, background)
