@@ -25,6 +25,7 @@ MOST_POINTS = 4000  # evaluations of the function to fit the model
 LEAST_POINTS = 100
 MOST_CATEGORIES = 255  # of a column: what scikit-learn allows
 HELD_OUT = 8  # every eighth point judges the fit
+DIGITS = 20  # binary ones, of the SD
 CLOSE = 0.25  # of the variance of f: the most that may be left
 #: chosen on seven pairs of model and table; three times as many trees are no better
 BOOSTING = {"max_iter": 100, "learning_rate": 0.2, "max_leaf_nodes": 15, "min_samples_leaf": 10}
@@ -79,7 +80,7 @@ def _fitted(context: ExplainContext, points: int) -> ControlVariate | None:
     total = f.sum(axis=1)
     completes = f.shape[1] > 1 and bool(np.ptp(total) <= 1e-6 * np.abs(f).max())
     held_out = np.arange(points) % HELD_OUT == 0
-    fitted = f[:, : f.shape[1] - completes]
+    fitted = _rounded(f[:, : f.shape[1] - completes])
     try:
         parts = [_boosted(X[~held_out], y[~held_out], rows, categories) for y in fitted.T]
     except (ModuleNotFoundError, Unsupported):  # no exact values of its trees here
@@ -87,6 +88,13 @@ def _fitted(context: ExplainContext, points: int) -> ControlVariate | None:
     found = ControlVariate(tuple(p for p, _ in parts), tuple(e for _, e in parts), completes)
     left = f[held_out] - found(X[held_out])
     return found if left.var(axis=0).sum() <= CLOSE * f[held_out].var(axis=0).sum() else None
+
+
+def _rounded(f: Array) -> Array:
+    """Predictions to a millionth of their SD, so that noise in the last digits does not choose other splits."""
+    sd = f.std(axis=0)
+    grid = 2.0 ** (np.floor(np.log2(np.where(sd > 0, sd, 1.0))) - DIGITS)
+    return np.round(f / grid) * grid
 
 
 def _boosted(X: Array, y: Array, background: Array, categories: np.ndarray) -> tuple[Predictor, ExactShapley]:
