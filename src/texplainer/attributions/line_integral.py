@@ -3,7 +3,7 @@
     T_j(x; b) = (x_j - b_j) * integral over t in [0, 1] of df/dx_j at b + t (x - b)
 
 The mean over the background ("expected gradients", Aumann-Shapley values; Sundararajan et al. 2017, Erion et
-al. 2021) is an estimate of the Shapley value: on networks of three tables it lay 9 to 14% from it.
+al. 2021) is an estimate of the Shapley value; `docs/results/line_integrals.md` has its distance.
 
 `POINTS` gradients are computed for a row, one or more on the line from every background row, more on long lines.
 The places of one line lie in equal parts of [0, 1], moved by the golden section from line to line, in the order of
