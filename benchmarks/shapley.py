@@ -160,7 +160,11 @@ OTHERS = {
     "treeig": ("integrated gradients", treeig),
     "fasttreeshap v2": ("path-dependent", fasttreeshap),
 }
-FEW_ROWS = {"shapiq": 50, "treeig": 20}  # of methods that take longest: their time is scaled
+FEW_ROWS = {
+    "shapiq": 50,
+    "shapiq, path": 500,
+    "treeig": 20,
+}  # of methods that take longest: their time is scaled
 
 
 def many_rows(
