@@ -2,7 +2,9 @@
 """The cost and exactness of Shapley values of trees, beside the libraries' own and shap's.
 
     python benchmarks/shapley.py [--write docs/results/shapley.md] [--rows 2000] [--many 20000]
-    python benchmarks/shapley.py --big [--trees 1000] [--rows 100000]     # time and memory of a large model
+    python benchmarks/shapley.py --big [--trees 1000] [--rows 100000] [--write docs/results/shapley.md]
+
+`--big` measures time and memory of a large model, and puts its section at the end of the page.
 
 One thread, processor time, ratios to one prediction of the same rows by the library.
 """
@@ -30,6 +32,7 @@ from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.shapley import cover_tables, pattern_tables
 
 BACKGROUND, FEATURES, ROUNDS = 200, 28, 3
+LARGE = "## A large model"
 SLOW_ROWS = 100  # for methods that are slow: their time is scaled
 
 
@@ -235,8 +238,8 @@ def fit_big(trees: int, path: str) -> None:
     model.booster_.save_model(path)
 
 
-def big(trees: int, rows: int) -> None:
-    """Print time and memory of a large model: trees of depth 10, 500 features."""
+def big(trees: int, rows: int, page: Path | None) -> None:
+    """Measure time and memory of a large model: trees of depth 10, 500 features."""
     import resource
     import tempfile
     from multiprocessing import get_context
@@ -251,19 +254,24 @@ def big(trees: int, rows: int) -> None:
         model = lightgbm.Booster(model_file=path)
     X = big_data()
     base = model.predict(X[-BACKGROUND:]).mean()
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     tables = pattern_tables(load(model), X[-BACKGROUND:])
     gap, size = 0.0, 2000
     for first in range(0, rows, size):  # as the explainer does, a block at a time
         block = X[np.arange(first, min(first + size, rows)) % len(X)]
         missing = model.predict(block) - base - tables(block).sum(axis=(1, 2))
         gap = max(gap, float(np.abs(missing).max()))
-    took = time.perf_counter() - began
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(
-        f"{trees} trees of depth 10 ({len(tables.nodes.kind):,} nodes), 500 features, {rows:,} rows: "
-        f"{took:.1f} s, peak memory {peak:.0f} MB, largest gap of the sums {gap:.1e}"
+    said = (
+        f"{trees:,} LightGBM trees of depth 10 ({len(tables.nodes.kind):,} nodes), 500 features, {rows:,} rows, "
+        f"{BACKGROUND} background rows: {took:.0f} s by the clock, {cpu:.0f} s of processor time, peak memory "
+        f"{peak:.0f} MB, largest gap of the sums {gap:.1e}. Made by `python benchmarks/shapley.py --big`."
     )
+    print(said)
+    if page is not None:
+        kept = page.read_text(encoding="utf-8").split(LARGE)[0].rstrip()
+        page.write_text(f"{kept}\n\n{LARGE}\n\n{said}\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -277,7 +285,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=1000, help="of the large model")
     given = parser.parse_args()
     if given.big:
-        return big(given.trees, given.rows or 100_000)
+        return big(given.trees, given.rows or 100_000, given.write)
     given.rows = given.rows or 2000
     X, y = data()
     fitted = list(models(X, y))

@@ -73,7 +73,7 @@ def explained(argument: str, value: Any) -> None:
 
 
 VALUES = {
-    f"{kind}: {argument}={str(value)[:30]!r} ({i})": (argument, value)
+    f"{kind}: {argument}, a {type(value).__name__} ({i})": (argument, value)
     for kind, table in (("same", SAME), ("refused", REFUSED))
     for argument, values in table.items()
     for i, value in enumerate(values)
