@@ -28,13 +28,14 @@ def as_path(path: Any) -> Path:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the file that cannot be written, and why."""
+    """Name the file that cannot be written, or the other one that is in the way, and why."""
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}. Choose another place, or change it."
-        ) from error
+        why, named = error.strerror or error, error.filename
+        if isinstance(named, (str, os.PathLike)) and path.name not in Path(named).name:  # a key, or a folder
+            raise InputError(f"{named} cannot be used: {why}. Check the path.") from error
+        raise InputError(f"{path} cannot be written: {why}. Choose another place, or change it.") from error
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
