@@ -50,7 +50,7 @@ REFUSED = {
     "the address of a file": ("file:///tmp/x.npz", "is an address"),
     "empty": ("", "has the suffix"),
     "a device": ("/dev/null", "has the suffix"),
-    "a file as folder": ("{}/file/x.npz", "cannot be written: (Not a directory|File exists)"),
+    "a file as folder": ("{}/file/x.npz", "file cannot be used: (Not a directory|File exists)"),
 }
 
 
