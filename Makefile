@@ -89,17 +89,15 @@ bench: .venv/dev
 paper: .venv/dev
 	$(BIN)/python -m experiments $(ARGS)
 
-# Networks need torch, whose CPU build may not exist for the newest Python: they are run in .venv, the other kinds of
-# models on NEWEST with the newest libraries.
-.venv-wide/done: pyproject.toml
+# Everything that is compared, on the newest Python with the newest libraries.
+.venv-wide/done: pyproject.toml constraints.txt
 	$(NEWEST) -m venv .venv-wide
-	.venv-wide/bin/python -m pip install --quiet --disable-pip-version-check -e '.[plot,trees]' \
-		shap lime shapiq treeig woodelf_explainer lightshap threadpoolctl
+	.venv-wide/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e '.[plot,trees,torch,explainers]' catboost shapiq treeig woodelf_explainer lightshap threadpoolctl
 	@touch $@
 
-wide: .venv/dev .venv-wide/done
-	OMP_NUM_THREADS=1 $(BIN)/python -m experiments --wide --jobs 2 $(ARGS) --models network
-	OMP_NUM_THREADS=1 .venv-wide/bin/python -m experiments --wide --jobs 2 $(ARGS) --models boosted linear svm function
+wide: .venv-wide/done
+	OMP_NUM_THREADS=1 .venv-wide/bin/python -m experiments --wide --jobs 2 $(ARGS)
 
 DATASET ?= banknote
 compare: .venv/dev

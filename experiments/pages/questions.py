@@ -193,8 +193,7 @@ def introduction(results: Sequence[Result]) -> str:
         f"{sizes['samples']} samples. Seeds are averaged first, then the models of a data set; tests and "
         "intervals are over data sets. Missing cells are filled and categories one-hot encoded before the "
         "model, and explained as one feature each; a category of more than 12 levels is left out. The "
-        "vector an explainer shows is the one every metric judges. Networks run where torch is installed, other "
-        f"models may run on a newer Python with newer libraries: {machine(results)}"
+        f"vector an explainer shows is the one every metric judges. {machine(results)}"
     )
 
 
