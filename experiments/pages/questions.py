@@ -210,6 +210,14 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
     won = controls_as_good(page, of_family(results, "all"))
     if won:
         yield won
+    lead, other = page.criteria[0], "SHAP (log-odds)"
+    tables = page.tables(of_family(results, "all"), lead)
+    if page.question == "shapley" and any(other in table for table in tables.values()):
+        apart = difference_text(*paired_difference(tables, lead.better, page.spec, other))
+        yield (
+            "On networks SHAP explains the probability and T-Explainer the log-odds, while PGI counts changes of the "
+            f"probability. Ours minus SHAP of the log-odds, {lead.label}: {apart}."
+        )
     if any(c is wide.SUMS for c in page.criteria):
         yield (
             "Sums are compared with the mean over the whole background. SHAP is exact against the rows it "
