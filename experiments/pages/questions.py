@@ -215,8 +215,8 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
     if page.question == "shapley" and any(other in table for table in tables.values()):
         apart = difference_text(*paired_difference(tables, lead.better, page.spec, other))
         yield (
-            "On networks SHAP explains the probability and T-Explainer the log-odds, while PGI counts changes of the "
-            f"probability. Ours minus SHAP of the log-odds, {lead.label}: {apart}."
+            "On networks SHAP and shapiq explain the probability and T-Explainer the log-odds, while PGI counts "
+            f"changes of the probability. Ours minus SHAP of the log-odds, {lead.label}: {apart}."
         )
     if any(c is wide.SUMS for c in page.criteria):
         yield (
