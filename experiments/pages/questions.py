@@ -218,6 +218,11 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
             "On networks SHAP and shapiq explain the probability and T-Explainer the log-odds, while PGI counts "
             f"changes of the probability. Ours minus SHAP of the log-odds, {lead.label}: {apart}."
         )
+    if page.question == "slope":
+        yield (
+            "The two-point difference is a measured change at 0.25 SD, so locality at r = 0.25 is nearly its own "
+            "definition."
+        )
     if any(c is wide.SUMS for c in page.criteria):
         yield (
             "Sums are compared with the mean over the whole background. SHAP is exact against the rows it "
