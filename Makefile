@@ -43,7 +43,7 @@ test: .venv/dev
 
 FAST := tests/test_imports.py tests/test_suite.py tests/test_sizes.py tests/test_names.py tests/test_explainer.py \
 	tests/test_diagnostics.py tests/background tests/tables tests/explanation tests/support tests/attributions/test_table.py \
-	tests/attributions/test_variation.py tests/gradients/finite_difference tests/gradients/test_points.py \
+	tests/attributions/test_variation.py tests/gradients/finite_difference tests/gradients/test_point_engine.py \
 	tests/gradients/test_transformers.py tests/metrics/test_closed_forms.py tests/files/test_results.py tests/recipes
 test-fast: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster and not browser" $(FAST)

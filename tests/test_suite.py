@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +122,11 @@ def test_the_suite_keeps_the_rule(rule):
 def test_a_breach_of_the_rule_is_found(rule):
     for text in RULES[rule]:
         assert list(rule(ast.parse(text))), text
+
+
+def test_the_makefile_names_tests_that_exist():
+    named = sorted(set(re.findall(r"tests/[\w/.]+", (ROOT.parent / "Makefile").read_text(encoding="utf-8"))))
+    assert named and [name for name in named if not (ROOT.parent / name).exists()] == []
 
 
 def test_folders_of_tests_are_those_of_the_source():
