@@ -220,7 +220,7 @@ class ChecksumError(ValueError):
 class Source:
     """One third-party data set: where it is, how it is read, how it is verified.
 
-    `slope` reads the plain file of `TEXPLAINER_DATA`, `upstream` the bytes of the public source. `checksums`
+    `local` reads the plain file of `TEXPLAINER_DATA`, `upstream` the bytes of the public source. `checksums`
     are the content digests that are accepted. Where the public table's digest is not known in advance,
     `published` asks the source for (file address, MD5), and that MD5 is verified instead.
     """
