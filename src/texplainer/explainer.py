@@ -32,7 +32,7 @@ from texplainer.gradients import engine as gradients
 from texplainer.gradients.choose import ENGINES, choose_engine
 from texplainer.gradients.moves import checked_smoothing
 from texplainer.interactions.compute import second_order
-from texplainer.limits import BATCH_ROWS
+from texplainer.limits import BATCH_ROWS, CELLS
 from texplainer.models import predictor
 from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
@@ -204,8 +204,9 @@ class TExplainer:
         refuse_keywords("a call of the explainer", unknown, ("attribution", "id_column", "progress"))
         asked = self.arguments["attribution"] if attribution is None else attribution
         name, *others = attributions_of(asked, self.arguments["step"])
+        X = native.collected(X)
         if id_column is not None:
-            native.check_identifier(native.collected(X), id_column)
+            native.check_identifier(X, id_column)
         X, labels = self.split_identifiers(X, id_column)
         rows = self.schema.read(X)
         if self.refit is None:
@@ -417,8 +418,11 @@ class TExplainer:
     @property
     def block_rows(self) -> int:
         """Rows explained at a time, so that memory does not grow with the table."""
-        per_row = max(1 if self.engine.exact else 2 * self.schema.width, self.categories.evaluations)
-        return max(1, min(gradients.BATCH // 2, self.predictor.batch_rows // per_row))  # arrays stay in cache
+        width, rows = self.schema.width, gradients.BATCH // 2  # arrays stay in cache
+        if not self.engine.exact:  # walks hold some hundred numbers for each value
+            rows = min(rows, CELLS // (16 * width * len(self.predictor.outputs)))
+        per_row = max(1 if self.engine.exact else 2 * width, self.categories.evaluations)
+        return max(1, min(rows, self.predictor.batch_rows // per_row))
 
     def _parts_of(self, name: str) -> tuple[gradients.Engine, Categories]:
         """The engine and the categories that an attribution needs: for averaged slopes, or for those at a point."""

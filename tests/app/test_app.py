@@ -102,6 +102,27 @@ def test_categories_move_the_surrogate_by_their_effect():
     assert wrong.status_code == 422 and "'green' is not a category of 'colour'" in wrong.json()["message"]
 
 
+def test_rows_may_hold_categories_that_the_background_lacks():
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    random = np.random.default_rng(2)
+    colours = pd.CategoricalDtype(["blue", "grey", "red"])
+    drawn = pd.Categorical(random.choice(["blue", "red"], 80), dtype=colours)
+    table = pd.DataFrame({"size": random.normal(size=80), "colour": drawn})
+    worth = {"blue": 1.0, "grey": 2.0, "red": 4.0, "green": 8.0}
+    model = lambda t: t["size"] * 3 + t["colour"].astype(str).map(worth)  # noqa: E731
+    rows = table[:3].assign(colour=["green", "red", "blue"])
+    made = app.create(tx.TExplainer(model, table), rows, token=TOKEN)
+    assert send(made, "/api/about", {}).json()["features"][1]["levels"][-1] == "green"
+    row = send(made, "/api/row", {"row": 0}).json()
+    assert row["cells"]["colour"] == "green"
+    assert row["predictions"] == pytest.approx([3 * rows["size"].iloc[0] + 8])
+    assert send(made, "/api/find", {"words": "colour = green"}).json()["rows"] == [0]
+    for colour in ("red", "grey"):
+        answer = send(made, "/api/explain", {"cells": {**row["cells"], "colour": colour}, "row": 0}).json()
+        expected = pytest.approx(answer["predictions"]) if colour == "red" else None
+        assert answer["surrogate"] == expected  # the background has no grey to swap in
+
+
 def test_other_explainers_and_stability(bench):
     cells = ask(bench, "row", row=0)["cells"]
     other = ask(bench, "compare", cells=cells, explainer="other")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +69,22 @@ def test_features_that_cannot_act_have_no_bound():
     unseen = found.diagnostics.error[:, [3, 5]]  # not used, but walks cannot prove it
     assert np.all(unseen > 0)
     assert np.all(unseen < found.diagnostics.error[:, :3].max(axis=1, keepdims=True))
+
+
+def test_a_missing_value_is_one_value_to_the_bounds():
+    """Of two tables, one with gaps and one with a number in their place, that a function takes alike."""
+    X = np.random.default_rng(14).normal(size=(200, 5))
+    gaps = np.arange(200) % 4 != 1
+    bounds = []
+    for mark in (np.nan, -9.0):
+        table = X.copy()
+        table[gaps, 3] = mark
+        explainer = TExplainer(lambda t: smooth(np.nan_to_num(t, nan=-9.0)), table, attribution="shapley")
+        found = explainer(table[:9])
+        assert (found.values[:, 3] == 0).all()
+        bounds.append(found.diagnostics.error[:, 3])
+    np.testing.assert_allclose(*bounds)
+    assert (bounds[0] > 0).all()
 
 
 def smooth(table: np.ndarray) -> np.ndarray:
@@ -189,3 +208,79 @@ def test_the_order_of_categories_means_nothing_to_the_model(categories):
 
     order = [str(code) for code in range(categories)]
     np.testing.assert_allclose(values(order), values(order[1:] + order[:1]), rtol=1e-9, atol=1e-12)
+
+
+def test_a_function_that_is_nan_between_background_rows_is_explained_without_the_model(monkeypatch):
+    X = np.random.default_rng(9).uniform(size=(150, 4))
+    X[:, 1] = X[:, 0] + 0.9
+
+    def root(table: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(table[:, 1] - table[:, 0]) * table[:, 2] + table[:, 3] * table[:, 0]
+
+    found = TExplainer(root, X, attribution="shapley")(X[:9])
+    monkeypatch.setattr(walks, "control_variate", lambda *_: None)
+    without = TExplainer(root, X, attribution="shapley")(X[:9])
+    np.testing.assert_array_equal(found.values, without.values)
+    assert np.isnan(root(control.mixtures(X, 288))).any()  # 64 walks of 3 evaluations, and half as many
+
+
+def test_large_predictions_are_explained_without_a_warning():
+    X = np.random.default_rng(10).normal(size=(100, 5))
+    small = TExplainer(smooth, X, attribution="shapley", max_evals=100)(X[:3]).values
+    large = TExplainer(lambda t: 1e60 * smooth(t), X, attribution="shapley")(X[:3])
+    assert np.isfinite(large.values).all()
+    assert np.abs(large.values.sum() / 1e60 - small.sum()) < 1e-9
+
+
+def test_a_column_without_a_value_is_explained():
+    X = np.random.default_rng(11).normal(size=(100, 5))
+    X[:, 3] = np.nan
+    with pytest.warns(BackgroundWarning, match="constant"):
+        explainer = TExplainer(smooth, X, attribution="shapley")
+    found = explainer(X[50:53])
+    assert (found.values[:, 3] == 0).all()
+    assert np.abs(found.values[:, :3]).min() > 0
+
+
+def test_categories_that_are_new_mean_the_same_to_the_model_and_to_its_values():
+    rng = np.random.default_rng(12)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "town": rng.choice([*"aaabc"], size=200)})
+    frame["y"] = rng.normal(size=200)
+
+    def f(table: pd.DataFrame) -> np.ndarray:
+        return table["x"] * table["town"].map({"a": 1.0, "b": 3.0, "c": 5.0, "new": 9.0}) + table["y"]
+
+    explainer = TExplainer(f, frame, attribution="shapley")
+    explainer(frame[:1])
+    rows = explainer.schema.read(frame[:4].assign(town=["a", "new", "b", "new"]))
+    model = next(v for k, v in explainer.background._derived.items() if k[0] == "control variate")
+    assert model is not None
+    expected = model(rows) - model(explainer.background.rows).mean(axis=0)
+    np.testing.assert_allclose(model.shapley(rows).sum(axis=1), expected, atol=1e-9)
+
+
+def test_functions_of_many_outputs_have_no_model(monkeypatch):
+    X = np.random.default_rng(13).normal(size=(60, 6))
+    monkeypatch.setattr(control, "_fitted", lambda *_: pytest.fail("a model was fitted"))
+    wide = np.arange(control.MOST_OUTPUTS + 1)
+    found = TExplainer(lambda t: smooth(t)[:, None] + wide * t[:, :1], X, attribution="shapley")(X[:2])
+    assert found.values.shape == (2, 6, len(wide))
+
+
+@pytest.mark.parametrize(("width", "points"), [(10, 4000), (20_000, 209), (100_000, None)])
+def test_the_model_of_a_wide_table_is_fitted_to_fewer_points(monkeypatch, width, points):
+    monkeypatch.setattr(control, "_fitted", lambda _, points: points)
+    kept = SimpleNamespace(cached=lambda key, make: make())
+    one = SimpleNamespace(outputs=(0,))
+    context = SimpleNamespace(rows=np.zeros((1, width)), predictor=one, background=kept)
+    assert control.control_variate(context, 10**6) == points
+
+
+def test_memory_does_not_grow_with_the_outputs():
+    X, several = np.random.default_rng(15).normal(size=(400, 6)), np.arange(200) % 5
+    explainer = TExplainer(lambda t: t[:, several] * t[:, several + 1], X[:50], attribution="shapley")
+    tracemalloc.start()
+    explainer(X)
+    assert tracemalloc.get_traced_memory()[1] < 2.5e8
+    tracemalloc.stop()

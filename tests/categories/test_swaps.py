@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -272,6 +273,55 @@ def test_a_level_never_seen_is_explained_beside_one_hot_columns():
     explanation = TExplainer(model, background)(rows)
     np.testing.assert_allclose(explanation.predictions, model(rows))
     assert explanation[:, "town"].data.ravel().tolist() == ["C", "A"]
+
+
+@pytest.mark.parametrize("attribution", ("slope", "shapley", "variation"))
+def test_a_number_never_seen_among_codes_is_explained_of_trees(attribution):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=120), "code": rng.integers(0, 4, size=120)})
+    model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(frame, frame["x"] * frame["code"])
+    rows = frame[:3].assign(code=[1, 7, 2])
+    found = TExplainer(model, frame, categorical=["code"], attribution=attribution)(rows)
+    np.testing.assert_allclose(found.predictions, model.predict(rows))
+    assert np.isfinite(found.values).all()
+    if attribution == "shapley":
+        np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, found.predictions)
+
+
+@pytest.mark.parametrize("members", (1, 3))
+def test_a_level_never_seen_is_a_missing_value_to_histogram_boosting(members):
+    rng = np.random.default_rng(1)
+    shares = rng.permutation(np.repeat([*"pqrs"], [140, 50, 25, 25]))
+    frame = pd.DataFrame({"x": rng.normal(size=240), "town": pd.Categorical(shares)})
+    y = frame["x"] * frame["town"].cat.codes + 3 * (frame["town"] == "p")
+    one = HistGradientBoostingRegressor(max_iter=5, categorical_features="from_dtype")
+    model = one if members == 1 else VotingRegressor([(str(i), one) for i in range(members)])
+    model.fit(frame, y)
+    towns = pd.Categorical(["p", "elsewhere", None, "elsewhere"], [*"pqrs", "elsewhere"])
+    rows = frame[:4].assign(town=towns)
+    explainer = TExplainer(model, frame)
+    assert explainer.engine.name == "tree"
+    found = explainer(rows, attribution="shapley")
+    np.testing.assert_allclose(found.predictions, model.predict(rows))
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, found.predictions)
+
+
+@pytest.mark.parametrize("levels", (["low", "mid", "high", "top"], [10, 20, 30, 40]), ids=("text", "numbers"))
+def test_the_order_of_levels_and_those_never_used_mean_nothing_to_histogram_boosting(levels):
+    rng = np.random.default_rng(2)
+    codes = rng.choice([0, 2, 3], size=200)
+    frame, worth = pd.DataFrame({"x": rng.normal(size=200)}), np.array([1.0, 5.0, -2.0, 3.0])
+    found = []
+    for order in (levels, levels[::-1], sorted(levels), levels[2:] + levels[:1]):
+        drawn = pd.Categorical(np.array(levels)[codes], categories=order)
+        table = frame.assign(kind=drawn)
+        model = HistGradientBoostingRegressor(max_iter=8, categorical_features="from_dtype")
+        model.fit(table, frame["x"] * worth[codes])
+        explainer = TExplainer(model, table, attribution="shapley")
+        assert explainer.engine.name == "tree"
+        found.append(explainer(table[:20]).values)
+    for values in found[1:]:
+        np.testing.assert_allclose(values, found[0], atol=1e-12)
 
 
 def test_a_level_the_model_does_not_take_makes_its_row_undefined_alone():

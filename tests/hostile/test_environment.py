@@ -19,10 +19,11 @@ import texplainer as tx
 X = np.random.default_rng(0).normal(size=(500, 3))
 {model}
 explainer = tx.TExplainer(model, X)
+{before}
 child = os.fork()
 if child == 0:
     try:
-        explainer(X)
+        explainer(X[:9], attribution={attribution!r})
     except tx.errors.InputError as error:
         os._exit(7 if "spawn" in str(error) else 1)
     os._exit(0)
@@ -62,13 +63,35 @@ def run(code, **environment):
 @pytest.mark.parametrize("library", MODELS)
 def test_a_forked_child_raises_instead_of_waiting_for_ever(library):
     pytest.importorskip(library)
-    done = run(FORKED.format(model=MODELS[library]), OMP_NUM_THREADS="2")
+    done = run(FORKED.format(model=MODELS[library], before="", attribution="slope"), OMP_NUM_THREADS="2")
     assert done.returncode == 7, done.stderr[-500:]
 
 
-def test_a_forked_child_may_use_a_plain_function():
-    model = "model = lambda rows: rows[:, 0]"
-    assert run(FORKED.format(model=model)).returncode == 0
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("attribution", ["slope", "shapley"])
+@pytest.mark.parametrize("before", ["", "explainer(X[:1], attribution='shapley')"], ids=["new", "used"])
+def test_a_forked_child_may_use_a_plain_function(attribution, before):
+    model = "model = lambda rows: rows[:, 0] * (rows[:, 1] > 0) + abs(rows[:, 2])"
+    code = FORKED.format(model=model, before=before, attribution=attribution)
+    assert run(code, OMP_NUM_THREADS="2").returncode == 0
+
+
+@pytest.mark.parametrize("numba", ["None", "type(sys)('numba')"], ids=["missing", "broken"])
+def test_models_that_are_no_trees_need_no_numba(numba):
+    code = f"""
+import sys, warnings
+sys.modules["numba"] = {numba}
+import numpy as np
+import texplainer as tx
+from sklearn.neighbors import KNeighborsRegressor
+warnings.simplefilter("error")
+X = np.random.default_rng(0).normal(size=(60, 3))
+explainer = tx.TExplainer(KNeighborsRegressor().fit(X, X[:, 0] * X[:, 1]), X)
+explainer(X[:3], attribution=("slope", "shapley"))
+print(explainer.engine_report())
+"""
+    done = run(code)
+    assert "not tree: the model is not a tree ensemble." in done.stdout.splitlines(), done.stderr[-500:]
 
 
 def test_trees_are_explained_without_the_compiler_and_without_a_cache():

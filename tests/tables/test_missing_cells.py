@@ -117,6 +117,9 @@ def test_a_lazy_frame_is_collected_with_a_word():
         explanation = explainer(table.lazy().head(3))
     assert len(said) == 1
     np.testing.assert_array_equal(explanation.data, table.head(3).to_numpy())
+    with pytest.warns(LazyTableWarning) as said:
+        explainer(table.lazy().head(3).with_columns(key=pl.lit(1)), id_column="key")
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("dtype", ["object", "category"])

@@ -227,7 +227,7 @@ class Workbench:
     def _surrogate(self, index: int, point: Array) -> list[float | None] | None:
         """f(x) + sum of slopes times moves, from the row x to the point; categories by their swap effects.
 
-        None where no attribution has slopes.
+        None where no attribution has slopes, and for a category that the background does not hold.
         """
         row = self.rows[index : index + 1]
         steep = [one for one in self._anchor(index) if np.isfinite(one.arrays["gradient"]).any()]
@@ -238,7 +238,10 @@ class Workbench:
         for name, category in found.categories.items():
             j = found.feature_names.index(name)
             if point[0, j] != row[0, j] and np.isfinite(point[0, j]):
-                out = out + category.effects[0, int(point[0, j])]
+                cell, levels = self._category(j, point[0, j]), [str(level) for level in category.levels]
+                if cell not in levels:
+                    return None
+                out = out + category.effects[0, levels.index(cell)]
         return payloads.finite(out)
 
     def _neighbours(self, point: Array, share: float) -> Array:
@@ -255,7 +258,7 @@ class Workbench:
         """What the page needs to know to offer a control."""
         schema, column = self.explainer.schema, self.explainer.background.rows[:, j]
         if j in schema.levels:
-            return {"name": schema.names[j], "levels": [str(level) for level in schema.levels[j]]}
+            return {"name": schema.names[j], "levels": schema.categories(j)}
         seen = np.concatenate([column[np.isfinite(column)], self.rows[:, j][np.isfinite(self.rows[:, j])]])
         low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
         whole = bool(len(seen)) and bool(np.all(seen == np.round(seen)))
@@ -268,10 +271,11 @@ class Workbench:
             if np.isnan(value):
                 cells[schema.names[j]] = None
             else:
-                cells[schema.names[j]] = (
-                    str(schema.levels[j][int(value)]) if j in schema.levels else float(value)
-                )
+                cells[schema.names[j]] = self._category(j, value) if j in schema.levels else float(value)
         return cells
+
+    def _category(self, j: int, code: float) -> str:
+        return self.explainer.schema.categories(j)[int(code)]
 
     def _index(self, row: Any) -> int:
         if isinstance(row, bool) or not isinstance(row, int) or not 0 <= row < len(self.rows):
@@ -292,7 +296,7 @@ class Workbench:
             if cell is None or cell == "":
                 point[0, j] = np.nan
             elif j in schema.levels:
-                point[0, j] = _code(cell, [str(level) for level in schema.levels[j]], name)
+                point[0, j] = _code(cell, schema.categories(j), name)
             else:
                 point[0, j] = _number(cell, name)
                 notes += self._outside(j, point[0, j])
@@ -420,7 +424,7 @@ def _meets(name: str, sign: str, against: str, schema: Any, rows: Array) -> np.n
             return TESTS[sign](column, float(against))
         except ValueError:
             raise InputError(f"{name!r} is numeric and {against!r} is not a number.") from None
-    levels = [str(level) for level in schema.levels[j]]
+    levels = schema.categories(j)
     if sign not in ("=", "==", "!="):
         raise InputError(f"{name!r} holds categories; compare it with = or !=.")
     if against not in levels:

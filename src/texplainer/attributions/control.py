@@ -8,7 +8,7 @@ used if its residual on other mixtures has at most half the standard deviation o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,11 @@ from texplainer.tables.schema import Schema
 from texplainer.types import Array
 
 MOST_POINTS = 4000  # evaluations of the function to fit the model
+MOST_CELLS = 2**22  # of these points: wide tables must not fill the memory
 LEAST_POINTS = 100
 MOST_CATEGORIES = 255  # of a column: what scikit-learn allows
+MOST_OUTPUTS = 32  # each has a model of its own, which costs more than most functions
+LARGEST = 1e30  # of a prediction: scikit-learn adds up squares of float32
 HELD_OUT = 8  # every eighth point judges the fit
 DIGITS = 20  # binary ones, of the SD
 CLOSE = 0.25  # of the variance of f: the most that may be left
@@ -59,9 +62,12 @@ class ControlVariate:
 
 
 def control_variate(context: ExplainContext, points: int) -> ControlVariate | None:
-    """The model of the explained function fitted to so many predictions; made once per background."""
-    points = min(points, MOST_POINTS)
-    if points < LEAST_POINTS:
+    """The model of the explained function fitted to so many predictions; made once per background.
+
+    None for few predictions, for many outputs, and where no model comes close.
+    """
+    points = min(points, MOST_POINTS, MOST_CELLS // context.rows.shape[1])
+    if points < LEAST_POINTS or len(context.predictor.outputs) > MOST_OUTPUTS:
         return None
     return context.background.cached(("control variate", points), lambda: _fitted(context, points))
 
@@ -83,13 +89,15 @@ def _fitted(context: ExplainContext, points: int) -> ControlVariate | None:
         f = context.predictor(X)
     except ModelError:  # it refuses some mixture
         return None
+    if not np.abs(f).max() < LARGEST:  # nor is there a model of what is NaN
+        return None
     total = f.sum(axis=1)
     completes = f.shape[1] > 1 and bool(np.ptp(total) <= 1e-6 * np.abs(f).max())
     held_out = np.arange(points) % HELD_OUT == 0
     fitted = _rounded(f[:, : f.shape[1] - completes])
     try:
         parts = [_boosted(X[~held_out], y[~held_out], rows, categories) for y in fitted.T]
-    except (ModuleNotFoundError, Unsupported):  # no exact values of its trees here
+    except (ImportError, Unsupported):  # no exact values of its trees here: without numba, or a broken one
         return None
     found = ControlVariate(tuple(p for p, _ in parts), tuple(e for _, e in parts), completes)
     left = f[held_out] - found(X[held_out])
@@ -104,15 +112,24 @@ def _rounded(f: Array) -> Array:
 
 
 def _boosted(X: Array, y: Array, background: Array, categories: np.ndarray) -> tuple[Predictor, ExactShapley]:
-    """A model of y with its exact Shapley values; the order of a category's codes means nothing to it."""
+    """A model of y with its exact Shapley values; the order of a category's codes means nothing to it.
+
+    One thread: sums of several differ in their last bits, and threads do not exist in a forked process.
+    """
     from sklearn.ensemble import HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
 
     from texplainer.gradients.trees.shapley import tree_shapley
 
     settings: dict[str, Any] = {**BOOSTING, "early_stopping": False, "categorical_features": categories}
-    with threadpool_limits(1, user_api="openmp"):  # sums of several threads differ in their last bits
-        model = HistGradientBoostingRegressor(**settings).fit(X, y)
+    model, threads = HistGradientBoostingRegressor(**settings), ThreadpoolController()
+    with threads.limit(limits=1, user_api="openmp"):
+        model.fit(np.where(np.isnan(X).all(axis=0), 0.0, X), y)  # it refuses columns without a number
+
+    def predict(rows: Array) -> Array:
+        with threads.limit(limits=1, user_api="openmp"):
+            return model.predict(rows)
+
     schema = Schema(tuple(f"x{j}" for j in range(X.shape[1])), "array")
-    function = predictor.adapt(model, schema, background[:8])
+    function = replace(predictor.adapt(predict, schema, background[:8]), model=model)
     return function, tree_shapley(function, background)

@@ -197,8 +197,11 @@ def _open_share(context: ExplainContext, sample: BackgroundSample) -> Array:
     None where all background rows have the row's own value.
     """
     rows, background = context.rows, context.background.rows
-    elsewhere = (sample.rows != rows[:, None, :]).sum(axis=1)[:, :, None]  # walks from another value
-    possible = ((background.min(axis=0) != rows) | (background.max(axis=0) != rows))[:, :, None]
+    gaps, low, high = np.isnan(rows), np.fmin.reduce(background), np.fmax.reduce(background)
+    same = (sample.rows == rows[:, None, :]) | (gaps[:, None, :] & np.isnan(sample.rows))
+    elsewhere = (~same).sum(axis=1)[:, :, None]  # walks from another value
+    other = np.isnan(background).any(axis=0) | (low != rows) | (high != rows)
+    possible = np.where(gaps, ~np.isnan(low), other)[:, :, None]
     return np.minimum(1.0, 3 / np.maximum(elsewhere, 1)) * possible
 
 

@@ -59,10 +59,6 @@ def _shapley(
     """The exact Shapley values of trees, whatever engine differentiates them; None for other models."""
     if not _possible("tree", predictor):
         return None
-    from texplainer.gradients.trees.readers.table import find, split_pipeline
-
-    if find(split_pipeline(predictor.model)[1]) is None:
-        return None
 
     @cache
     def prepared() -> ExactShapley | Unsupported:
@@ -189,8 +185,13 @@ def choose(predictor: Predictor, background: Array, engine: str, settings: Setti
 
 
 def _possible(engine: str, predictor: Predictor) -> bool:
-    """Whether the models of the predictor's library may have an engine."""
-    return engine not in NEEDS or engine in library_called(predictor.kind).engines(predictor.model)
+    """Whether the models of the predictor's library may have an engine; asked before its packages are imported."""
+    possible = engine not in NEEDS or engine in library_called(predictor.kind).engines(predictor.model)
+    if engine != "tree" or not possible:
+        return possible
+    from texplainer.gradients.trees.readers.table import find, split_pipeline
+
+    return find(split_pipeline(predictor.model)[1]) is not None
 
 
 def _build(name: str, predictor: Predictor, background: Array, settings: Settings) -> Engine:

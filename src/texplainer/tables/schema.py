@@ -211,6 +211,10 @@ class Schema:
         present = np.unique(values[values >= len(self.levels[index])]).astype(int)
         return {code: met[code - len(self.levels[index])] for code in present.tolist()}
 
+    def categories(self, index: int) -> list[str]:
+        """The categories of a column as text, by code; those met after the background come last."""
+        return [str(level) for level in (*self.levels[index], *list(self.unseen.get(index, ())))]
+
     def keys(self, rows: Array) -> list[tuple[bytes, tuple[Any, ...]]]:
         """What tells rows apart, also in another process: their floats, and their categories without a level."""
         rows = np.array(rows, dtype=np.float64, order="C")

@@ -94,7 +94,8 @@ class TreeModel:
 def read(predictor: Predictor, background: Array) -> TreeModel:
     """Read a model's trees and check that they predict what the model predicts."""
     transformers, final = split_pipeline(predictor.model)
-    ensemble, inputs, owner = load(final), partial(cells_of, predictor.schema), None
+    ensemble, owner = load(final), None
+    inputs: Callable[[Array], Array] = partial(cells_of, predictor.schema, codes=ensemble.codes)
     if transformers:
         owner = owners_of(partial(inputs_of, predictor, transformers), background, predictor)
         ensemble, inputs = fold(ensemble, predictor, background, owner), _unchanged

@@ -69,6 +69,7 @@ class TreeEnsemble:
     tolerance : how closely the library itself adds up, relative.
     categories : for each virtual column its feature and the category codes that go left.
     missing : the number that the library takes for a missing value besides NaN; NaN for none.
+    codes : feature and the code of every category, where the library gives them itself and takes others for missing.
     cover : weight of the training rows that reached each node; None where the model does not hold it.
     """
 
@@ -90,6 +91,7 @@ class TreeEnsemble:
     tolerance: float
     categories: tuple[tuple[int, tuple[int, ...]], ...] = field(default=())
     missing: float = np.nan
+    codes: tuple[tuple[int, dict[Any, float]], ...] = ()
     cover: Floats | None = None  # (nodes,)
 
     @property
@@ -98,8 +100,13 @@ class TreeEnsemble:
         return self.features + len(self.categories)
 
     def marked(self, inputs: Floats) -> Floats:
-        """Inputs with NaN for every missing value."""
-        return inputs if np.isnan(self.missing) else np.where(inputs == self.missing, np.nan, inputs)
+        """Inputs with NaN for every missing value, and for what the library takes for one."""
+        if np.isnan(self.missing) and not self.codes:
+            return inputs
+        missing = inputs == self.missing
+        for feature, codes in self.codes:
+            missing[:, feature] |= ~np.isin(inputs[:, feature], list(codes.values()))
+        return np.where(missing, np.nan, inputs)
 
     def widen(self, rows: Floats) -> Floats:
         """Append the virtual columns: 0 where the category goes left, 1 elsewhere, NaN where missing."""
@@ -124,6 +131,7 @@ def assemble(
     tolerance: float = 1e-10,
     categories: Sequence[tuple[int, tuple[int, ...]]] = (),
     missing: float = np.nan,
+    codes: Sequence[tuple[int, dict[Any, float]]] = (),
 ) -> TreeEnsemble:
     """One ensemble of all trees; their leaves may have values for one output or for several."""
     return TreeEnsemble(
@@ -137,6 +145,7 @@ def assemble(
         tolerance=tolerance,
         categories=tuple(categories),
         missing=missing,
+        codes=tuple(codes),
     )
 
 

@@ -6,7 +6,7 @@ background rows: a mixture must transform to the mixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,16 @@ MIXTURES = 256  # of background rows, on which the transformers are proven
 CHECK_ROWS = 256
 
 
-def inputs_of(predictor: Predictor, transformers: list[Any], rows: Array) -> Array:
+def inputs_of(
+    predictor: Predictor,
+    transformers: list[Any],
+    rows: Array,
+    codes: Sequence[tuple[int, dict[Any, float]]] = (),
+) -> Array:
     """What the trees see of rows, (rows, inputs), as float64."""
     if not transformers and not predictor.schema.groups:
         if predictor.schema.levels:
-            return cells_of(predictor.schema, rows)
+            return cells_of(predictor.schema, rows, codes)
         table: Any = predictor.schema.write(rows.copy())
     else:
         table = predictor.schema.write(rows.copy())

@@ -167,7 +167,7 @@ def tree_shapley(predictor: Predictor, background: Array, owner: np.ndarray | No
         raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees.")
 
     def inputs(rows: Array) -> Array:
-        return ensemble.marked(inputs_of(predictor, transformers, rows))
+        return ensemble.marked(inputs_of(predictor, transformers, rows, ensemble.codes))
 
     seen = inputs(background)
     if seen.shape[1] != ensemble.features:

@@ -7,6 +7,7 @@ classes one is enough.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -129,31 +130,44 @@ def load_histogram(model: Any) -> TreeEnsemble:
         base=np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1),
         link="softmax" if outputs > 1 else LINKS.get(model.loss, "unknown"),
         categories=categories.known,
+        codes=[(int(origin[rank]), own) for rank, own in levels.items()],
     )
 
 
-def _columns(model: Any, features: int) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-    """Inside the model categorical columns come first, as ranks: original column and levels of each."""
+def _columns(model: Any, features: int) -> tuple[np.ndarray, dict[int, dict[Any, float]]]:
+    """Inside the model categorical columns come first, as ranks: original column and the code of every level.
+
+    The places of levels in the model's order; numbers stay as they are.
+    """
     mask = getattr(model, "is_categorical_", None)
     if mask is None:
         return np.arange(features), {}
     origin = np.concatenate([np.flatnonzero(mask), np.flatnonzero(~mask)])
     encoder = model._preprocessor.named_transformers_["encoder"]
-    return origin, dict(enumerate(encoder.categories_))
+    levels = (
+        enumerate(own.tolist()) for own in encoder.categories_
+    )  # a missing one is last, and has no code
+    return origin, {
+        rank: {v: float(v if isinstance(v, Real) else place) for place, v in own if v is not None and v == v}
+        for rank, own in enumerate(levels)
+    }
 
 
 def _histogram_tree(
-    member: Any, output: int, origin: np.ndarray, levels: dict[int, np.ndarray], categories: CategoryColumns
+    member: Any,
+    output: int,
+    origin: np.ndarray,
+    levels: dict[int, dict[Any, float]],
+    categories: CategoryColumns,
 ) -> Tree:
     nodes = member.nodes
     leaf = nodes["is_leaf"].astype(bool)
     threshold, column = nodes["num_threshold"].astype(np.float64), origin[nodes["feature_idx"]]
     missing = nodes["missing_go_to_left"].astype(bool)
     for at in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf):
-        known = levels[int(nodes["feature_idx"][at])]
+        known = list(levels[int(nodes["feature_idx"][at])].values())
         codes = set_bits(member.raw_left_cat_bitsets[nodes["bitset_idx"][at]])
-        # levels that are no numbers reach the trees as their codes
-        inside = [code if isinstance(known[code], str) else int(known[code]) for code in codes]
+        inside = [int(known[code]) for code in codes]
         column[at], threshold[at] = categories.column(int(column[at]), inside), 0.5
     left = np.where(leaf, -1, nodes["left"].astype(np.int64))
     right = np.where(leaf, -1, nodes["right"].astype(np.int64))

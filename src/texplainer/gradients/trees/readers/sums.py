@@ -91,7 +91,14 @@ def _weighted(members: list[TreeEnsemble], weights: np.ndarray, base: np.ndarray
         tolerance=max(one.tolerance for one in members),
         categories=categories.known,
         missing=_only_missing(members),
+        codes=_same_codes(members),
     )
+
+
+def _same_codes(members: list[TreeEnsemble]) -> tuple[tuple[int, dict[Any, float]], ...]:
+    if any(one.codes != members[0].codes for one in members):
+        raise Unsupported("its members met different categories.")
+    return members[0].codes
 
 
 def _only_missing(members: list[TreeEnsemble]) -> float:

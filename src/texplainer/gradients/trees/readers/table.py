@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -113,12 +114,26 @@ def _readable_members(model: Any, loader: str) -> bool:
     )
 
 
-def cells_of(schema: Schema, rows: Array) -> Array:
-    """Codes of numeric levels as their values; of a categorical dtype codes, as the libraries read them."""
-    out = rows
-    for j, levels in schema.levels.items():
-        if schema.dtypes.get(j) is None and all(isinstance(level, (int, float)) for level in levels):
-            out = rows.copy() if out is rows else out
-            codes = np.where(np.isnan(rows[:, j]), 0, rows[:, j]).astype(int)
-            out[:, j] = np.where(np.isnan(rows[:, j]), np.nan, np.asarray(levels, dtype=float)[codes])
+def cells_of(schema: Schema, rows: Array, codes: Sequence[tuple[int, dict[Any, float]]] = ()) -> Array:
+    """Codes of numeric levels as their values; of a categorical dtype codes, as the libraries read them.
+
+    Where the model makes its `codes` itself (`TreeEnsemble`) these; NaN for a category that it does not know.
+    """
+    numbers = [
+        j
+        for j, levels in schema.levels.items()
+        if levels and schema.dtypes.get(j) is None and all(isinstance(v, (int, float)) for v in levels)
+    ]
+    own = [(j, known) for j, known in codes if j in schema.levels and j not in numbers]
+    if not numbers and not own:
+        return rows
+    out, gaps = rows.copy(), np.isnan(rows)
+    filled = np.where(gaps, 0.0, rows)
+    for j in numbers:
+        out[:, j] = np.where(gaps[:, j], np.nan, schema.column(filled, j).astype(float))
+    for j, known in own:
+        cells, which = np.unique(rows[:, j], return_inverse=True)
+        one = np.zeros((len(cells), schema.width))
+        one[:, j] = cells
+        out[:, j] = np.array([known.get(name, np.nan) for name in schema.column(one, j)])[which.ravel()]
     return out
