@@ -112,8 +112,10 @@ class Page:
         return self.browser.send(method, self.session, **params)
 
     def open(self, address: str, ready: str) -> None:
+        """Go to an address and wait until its page, not the one before, is ready."""
+        self.run("window.left = true")
         self.send("Page.navigate", url=address)
-        self.until(ready)
+        self.until(f"!window.left && ({ready})")
 
     def run(self, script: str) -> Any:
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
@@ -125,7 +127,10 @@ class Page:
         """Wait until a script gives something true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            value = self.run(f"(() => {{ try {{ return {script}; }} catch {{ return null; }} }})()")
+            try:
+                value = self.run(f"(() => {{ try {{ return {script}; }} catch {{ return null; }} }})()")
+            except RuntimeError:  # the page was left while it was asked
+                value = None
             if value:
                 return value
             time.sleep(0.05)
