@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
+from threadpoolctl import threadpool_info
 
 import experiments
 from experiments import ranks, results, runs, statistics, tables
@@ -111,6 +112,12 @@ def test_scores_survive_the_file(values: list[float]) -> None:
     for key, column in scores.items():
         np.testing.assert_allclose(back[key], column, rtol=1e-6)
     assert results.to_csv(back) == results.to_csv(scores)
+
+
+def test_a_record_names_the_kernels_that_round() -> None:
+    known = results.this_machine()["processor"]
+    kernels = {one.get("architecture") for one in threadpool_info()} - {None}
+    assert kernels and all(f"BLAS kernel {name}" in known for name in kernels)
 
 
 def test_a_run_is_finished_only_if_whole_and_of_this_configuration(tmp_path: Path) -> None:
