@@ -30,6 +30,7 @@ from experiments.wide import blocks as wide
 from experiments.wide.blocks import WideCriterion
 from experiments.wide.models import FAMILY
 from texplainer.metrics.evaluation import printed_number
+from texplainer.metrics.evidence.explained import SAMPLE
 
 #: kinds of models shown apart: some explainers exist for networks or boosted trees only
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -218,6 +219,11 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
         yield won
     if page.question == "shapley":
         yield from on_one_scale(page, results)
+    if page.question == "shapley":
+        yield (
+            f"Background: two samples of up to {SAMPLE} rows. T-Explainer averages over all of a sample, SHAP over at "
+            "most the rows named above, so that its values change more."
+        )
     if page.question == "slope":
         yield (
             "The two-point difference is a measured change at 0.25 SD, so locality at r = 0.25 is nearly its own "
