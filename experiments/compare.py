@@ -36,7 +36,7 @@ SMALL = Sizes("compare", 20, 4, 2, 100, 5000, 0, 1, (), 0, train_rows=2000)
 TINY = Sizes("compare-quick", 3, 2, 2, 5, 200, 0, 1, (), 0, train_rows=200, epochs=20)
 #: every line that may fit, each once
 MODELS = {
-    "network": tuple(dict.fromkeys((*WIDE_LINES["network"], *NETWORK_LINES, "lightshap"))),
+    "network": tuple(dict.fromkeys((*WIDE_LINES["network"], *NETWORK_LINES))),
     "boosted": tuple(dict.fromkeys((*WIDE_LINES["trees"], *TREE_LINES))),
 }
 

@@ -210,7 +210,7 @@ TIMING_LINES = (
     "Integrated Gradients",
     "LIME continuous",
 )
-_ESTIMATORS = ("shapiq (RegressionMSR)", "LeverageSHAP")  # of Shapley values of any function
+_ESTIMATORS = ("shapiq (RegressionMSR)", "LeverageSHAP", "lightshap")  # of Shapley values of any function
 _EVERYWHERE = (
     *OURS,
     ON_PROBABILITY,

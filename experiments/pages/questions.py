@@ -119,6 +119,12 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     yield "list", [f"{arrowed(c)}: {c.meaning}." for c in page.criteria]
     yield "h2", "Cost"
     yield "table", cost_table(page, results)
+    yield (
+        "p",
+        f"Processor time, medians over runs, of calls of {results[0].configuration['sizes']['rows']} rows: the fixed "
+        "cost of a call counts. One prediction is that of a row among some hundred. Costs of many rows: "
+        "[Shapley values of trees](shapley.md), [slopes](slopes.md), [functions](blackbox.md).",
+    )
     yield from cost_figure(page, of_family(results, "networks"), out)
     gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
     if gated:
