@@ -84,7 +84,7 @@ lint: .venv/dev
 	$(BIN)/pyright
 
 bench: .venv/dev
-	@for script in blackbox interactions trust_cover bounds shapley evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in blackbox interactions trust_cover bounds shapley slopes evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 paper: .venv/dev
 	$(BIN)/python -m experiments $(ARGS)

@@ -27,6 +27,7 @@ LIMIT_SECONDS = 0.5
 CHUNK = 50_000
 OPTIONS = ("--attribution", "gradient")  # the cheapest: streaming is measured, not the model
 COMMAND = str(Path(sys.executable).with_name("texplainer"))
+QUESTION = "How fast is the command line, and how much memory does it need?"
 
 
 def main() -> int:
@@ -63,10 +64,16 @@ def main() -> int:
         seconds, peak = measured(words, folder)
         lines.append(f"| `verify --rows 10000` of it | {peak:,.0f} MB peak, {seconds:,.0f} s | |")
     lines.append("")
-    lines.append(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    lines.append(
+        f"`python benchmarks/cli.py --write FILE`; {machine}. The model is a small network, and `explain` runs"
+    )
+    lines.append(
+        f"with `{' '.join(OPTIONS)}`, the cheapest: reading and writing are measured, not the model."
+    )
     print("\n".join(lines))
     if arguments.write:
-        head = ["# The command line, measured", "", "Written by `python benchmarks/cli.py --write FILE`.", ""]
+        head = ["# The command line, measured", "", QUESTION, ""]
         arguments.write.write_text("\n".join([*head, *lines]) + "\n")
     return 0 if fine else 1
 

@@ -145,6 +145,10 @@ def _arrow(column):
 def page(images, labels):
     """Lines of the page: the tables, then how, then limits."""
     yield "# Images: truth, cost and metrics\n"
+    yield (
+        "Which method finds the pixels that matter, and at what cost? The truth is known: the network reads the "
+        "left digit only.\n"
+    )
     yield from costs(images, labels)
     right = int((black_box(images).argmax(axis=1) == labels).sum())
     yield (

@@ -139,10 +139,8 @@ def boosters() -> Iterator[str]:
 def page() -> Iterator[str]:
     """The lines of the page."""
     yield "# Interactions: accuracy, error bounds and cost"
-    yield "\nMade by `python benchmarks/interactions.py`. Values are slopes of slopes of pairs of features"
-    yield f"([definition](../interactions.md)); the truth takes {MANY} moves to either side of both features,"
-    yield f"{4 * MANY**2:,} predictions a pair, {ROWS} rows. Covered: within the error bound. Bound / error:"
-    yield "their medians (inf where most pairs are exact). Cost: processor time over a prediction of the same model."
+    yield "\nHow exact are interactions, slopes of slopes of pairs of features ([definition](../interactions.md)), and"
+    yield "what do they cost? Covered: within the error bound; high is good, error and cost are best low."
     yield f"\n{COLUMNS}\n" + "|---" * 7 + "|"
     for case in models():
         yield accuracy(*case)
@@ -150,7 +148,13 @@ def page() -> Iterator[str]:
     yield "| booster | cost | shap's cost | strongest pairs in common | rank correlation of all pairs |"
     yield "|---|---|---|---|---|"
     yield from boosters()
-    yield "\nRank correlations compare unlike things: slopes of slopes here, parts of contributions there."
+    yield "\n## How\n"
+    yield f"`python benchmarks/interactions.py`. The truth takes {MANY} moves to either side of both features,"
+    yield f"{4 * MANY**2:,} predictions a pair, {ROWS} rows. Bound / error: their medians (inf where most pairs are"
+    yield "exact). Cost: processor time over a prediction of the same model."
+    yield "\n## Limits\n"
+    yield "Rank correlations and costs compare unlike things: slopes of slopes here, parts of contributions there."
+    yield "Shapley interaction values of trees, the same thing as shap's, are on [another page](shapley.md)."
 
 
 def main() -> None:

@@ -200,6 +200,9 @@ def page(found: dict[tuple[str, str, str], Scores], missing: list[str], seconds:
     lines = [
         "# Line integrals: the Shapley values of networks",
         "",
+        "How close are line integrals, which are given as Shapley values of networks, to the exact integral and to the",
+        "Shapley value? The columns are explained below; a cosine is best at 1, the others are best low.",
+        "",
         f"| table | network | scale | features | distance, {small} / {large} rows | bound | covered | cost | cosine, "
         "median / least | from Shapley |",
         "|---|---|---|---|---|---|---|---|---|---|",

@@ -248,22 +248,8 @@ def page(results: dict[str, dict[str, Tally]], rows: int) -> str:
     lines = [
         "# Recourse beside dice-ml",
         "",
-        f"{rows} rows of each data set that the model decides against, {COUNT} proposals a row, the same fixed columns "
-        "for every method. `python benchmarks/recourse.py` makes this page.",
-        "",
-        "- *solved*: rows with at least one valid proposal.",
-        "- *valid*: proposals that the model accepts, inside the range of the training rows, with the fixed columns "
-        "unchanged.",
-        "- *size*: median over solved rows of the smallest valid proposal, in SDs; a switch of a category counts 1.",
-        "- *changed*: features that this proposal changes, on average.",
-        "- *evaluations*: rows predicted by the model, per row explained.",
-        "- *time*: relative to texplainer on the same rows. The machine was shared; read it as an order of magnitude.",
-        "",
-        f"dice-ml {version('dice-ml')} with its defaults; `random` has `random_seed=0`. texplainer is given the model "
-        "itself; 'as a function' it is given only `predict_proba`. Differences below 0.1% of a value are not "
-        "counted as changes, because dice-ml rounds. texplainer's proposals keep a distance that moves by 5% of an SD "
-        "do not undo where it can find one; dice-ml has no such demand. The size in SDs is what texplainer minimises; "
-        "the genetic search of dice-ml weighs distances by the MAD of each column. dice-ml asks for fewer evaluations.",
+        "How small and how costly are the changes that turn a decision? Solved and valid are best high, the others",
+        "low.",
     ]
     for case in CASES:
         if case.name not in results:
@@ -282,6 +268,27 @@ def page(results: dict[str, dict[str, Tally]], rows: int) -> str:
                 smaller = sum(found["texplainer"].by_row[i] < tally.by_row[i] for i in both)
                 words = f"texplainer's proposal is the smaller one in {smaller} of the {len(both)} rows"
                 lines += ["", f"{words} that both it and {name} solve."]
+    lines += [
+        "",
+        "## How",
+        "",
+        f"{rows} rows of each data set that the model decides against, {COUNT} proposals a row, the same fixed columns "
+        "for every method. `python benchmarks/recourse.py` makes this page.",
+        "",
+        "- *solved*: rows with at least one valid proposal.",
+        "- *valid*: proposals that the model accepts, inside the range of the training rows, with the fixed columns "
+        "unchanged.",
+        "- *size*: median over solved rows of the smallest valid proposal, in SDs; a switch of a category counts 1.",
+        "- *changed*: features that this proposal changes, on average.",
+        "- *evaluations*: rows predicted by the model, per row explained.",
+        "- *time*: relative to texplainer on the same rows. The machine was shared; read it as an order of magnitude.",
+        "",
+        f"dice-ml {version('dice-ml')} with its defaults; `random` has `random_seed=0`. texplainer is given the model "
+        "itself; 'as a function' it is given only `predict_proba`. Differences below 0.1% of a value are not "
+        "counted as changes, because dice-ml rounds. texplainer's proposals keep a distance that moves by 5% of an SD "
+        "do not undo where it can find one; dice-ml has no such demand. The size in SDs is what texplainer minimises; "
+        "the genetic search of dice-ml weighs distances by the MAD of each column. dice-ml asks for fewer evaluations.",
+    ]
     return "\n".join([*lines, ""])
 
 

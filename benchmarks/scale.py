@@ -232,6 +232,12 @@ def main() -> None:
     head = [
         "# Runs over large tables",
         "",
+        "How fast are tables explained that are larger than memory, and what does `tx.run` cost beside a plain loop?",
+        "",
+    ]
+    foot = [
+        "## How",
+        "",
         f"`python benchmarks/scale.py --rows {options.rows}`, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores; load average {load:.1f} before and {os.getloadavg()[0]:.1f} after: above "
         "the number of cores the clock measures the neighbours too, and cpu is the fairer column.",
@@ -240,7 +246,7 @@ def main() -> None:
         "",
     ]
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n".join(head + body))
+    options.output.write_text("\n".join(head + body + foot))
     print(options.output.read_text())
 
 

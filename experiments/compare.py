@@ -20,7 +20,7 @@ from experiments import results
 from experiments.lines import NETWORK_LINES, OURS, QUESTIONS, TREE_LINES, WIDE_LINES, question_of
 from experiments.own import add_line
 from experiments.pages.document import PageBlock, TableCells, write_markdown
-from experiments.pages.questions import PAGES, QuestionPage, difference_text
+from experiments.pages.questions import PAGES, QuestionPage, arrowed, difference_text
 from experiments.plan import CONTROL_LINES, Experiment, Run, Sizes
 from experiments.results import Result
 from experiments.runs import execute
@@ -36,7 +36,7 @@ SMALL = Sizes("compare", 20, 4, 2, 100, 5000, 0, 1, (), 0, train_rows=2000)
 TINY = Sizes("compare-quick", 3, 2, 2, 5, 200, 0, 1, (), 0, train_rows=200, epochs=20)
 #: every line that may fit, each once
 MODELS = {
-    "network": tuple(dict.fromkeys((*WIDE_LINES["network"], *NETWORK_LINES, "lightshap"))),
+    "network": tuple(dict.fromkeys((*WIDE_LINES["network"], *NETWORK_LINES))),
     "boosted": tuple(dict.fromkeys((*WIDE_LINES["trees"], *TREE_LINES))),
 }
 
@@ -139,11 +139,6 @@ def judged(gap: tuple[float, float, float], criterion: WideCriterion) -> str:
     return "better" if (high < 0) == (criterion.better == "low") else "worse"
 
 
-def arrowed(criterion: WideCriterion) -> str:
-    """The criterion's label and which way is better."""
-    return f"{criterion.label} {'↓' if criterion.better == 'low' else '↑'}"
-
-
 def every_line(result: Result, page: QuestionPage) -> TableCells:
     """All lines by all criteria, `**` around the best, round brackets around what is not separable from it."""
     columns = {c: ordered(result, page, c) for c in page.criteria}
@@ -179,6 +174,9 @@ def page_content(dataset: str, done: Sequence[Result], own: Sequence[str]) -> It
         "The difference is over the rows in which both are defined. It holds for this data set and these "
         "models. Evidence over data sets: `python -m experiments --wide`.",
     )
+    judged_by = dict.fromkeys(criterion for page in PAGES for criterion in page.criteria)
+    yield "p", "What is measured; docs/metrics.md has the definitions:"
+    yield "list", [f"{arrowed(criterion)}: {criterion.meaning}." for criterion in judged_by]
     yield (
         "p",
         f"Made by `python -m experiments.compare {dataset}`: {sizes['rows']} rows, {sizes['neighbours']} "

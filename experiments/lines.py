@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from texplainer import Refitted, TExplainer
@@ -51,12 +52,7 @@ class Setting:
     def trees(self, name: str, *scales: str) -> Explain:
         """Build an explainer of trees on the first of the scales that it knows for the model."""
         build = self.other if name == "own_contributions" else self.shap  # it has no background rows
-        for scale in scales[:-1]:
-            try:
-                return build(name, scale=scale)
-            except (Unsupported, InputError):
-                continue
-        return build(name, scale=scales[-1])
+        return on_first(partial(build, name), *scales)
 
     def lime(self, name: str) -> Explain:
         """Build one of LIME's."""
@@ -87,6 +83,16 @@ class Setting:
         )
 
 
+def on_first(build: Callable[..., Explain], *scales: str) -> Explain:
+    """Build an explainer on the first of the scales that the model has."""
+    for scale in scales[:-1]:
+        try:
+            return build(scale=scale)
+        except (Unsupported, InputError):
+            continue
+    return build(scale=scales[-1])
+
+
 @dataclass(frozen=True)
 class ExplainerLine:
     """One line: the question it answers, how it is built, the line of the paper's tables it stands beside."""
@@ -105,12 +111,17 @@ def _variant(**choice: Any) -> ExplainerLine:
 
 
 OURS = ("T-Explainer slope", "T-Explainer shapley", "T-Explainer variation", "T-Explainer gradient")
+ON_PROBABILITY = "T-Explainer shapley (probability)"
 CAPPED = Algorithm1(capped=True)
 PRINTED, AUTHORS, INDUCED = "Algorithm 1 (printed)", "Algorithm 1 (authors)", "Algorithm 1 (induction)"
 
 LINES: dict[str, ExplainerLine] = {
     "T-Explainer slope": ExplainerLine("slope", lambda s: s.attribution("slope")),
     "T-Explainer shapley": ExplainerLine("shapley", lambda s: s.attribution("shapley")),
+    # on the scale on which SHAP is shown: the probability if the model has one
+    ON_PROBABILITY: ExplainerLine(
+        "shapley", lambda s: on_first(partial(s.attribution, "shapley"), "probability", "auto")
+    ),
     "T-Explainer variation": ExplainerLine("variation", lambda s: s.attribution("variation")),
     "T-Explainer gradient": ExplainerLine("slope", lambda s: s.attribution("gradient")),
     # as the text has it: probabilities, perturbations inside the data's range
@@ -199,9 +210,10 @@ TIMING_LINES = (
     "Integrated Gradients",
     "LIME continuous",
 )
-_ESTIMATORS = ("shapiq (RegressionMSR)", "LeverageSHAP")  # of Shapley values of any function
+_ESTIMATORS = ("shapiq (RegressionMSR)", "LeverageSHAP", "lightshap")  # of Shapley values of any function
 _EVERYWHERE = (
     *OURS,
+    ON_PROBABILITY,
     AUTHORS,
     "Two-point difference",
     "LIME continuous",

@@ -77,9 +77,17 @@ def this_machine() -> dict[str, Any]:
     """The interpreter, the processor and the load."""
     return {
         "python": platform.python_version(),
-        "processor": f"{processor_name()}, {os.cpu_count()} cores",
+        "processor": ", ".join((processor_name(), f"{os.cpu_count()} cores", *blas_kernels())),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else math.nan,
     }
+
+
+def blas_kernels() -> list[str]:
+    """The kernels that OpenBLAS chose for the processor: others round differently."""
+    from threadpoolctl import threadpool_info
+
+    found = {one["architecture"] for one in threadpool_info() if "architecture" in one}
+    return [f"BLAS kernel {name}" for name in sorted(found)]
 
 
 def processor_name() -> str:

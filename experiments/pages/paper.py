@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments import ranks
-from experiments.lines import QUESTIONS
+from experiments.lines import AUTHORS, PRINTED, QUESTIONS
 from experiments.pages import figures
 from experiments.pages.document import PageBlock, TableCells, write_markdown
 from experiments.paper import EXPERIMENTS
@@ -20,6 +20,7 @@ from experiments.tables import control_wins, experiment_of, grid_cells, grids
 from texplainer.metrics.evaluation import printed_number
 from texplainer.types import Array
 
+PRINTED_CROSSING = 80  # rows from which the paper's method is faster than SHAP, by its text
 REASONS = (
     "Maximum-type statistics depend on single near-zero denominators (one attribution or one feature near "
     "zero decides the maximum of a whole table), so their digits are not comparable. Means over rows suffer "
@@ -78,7 +79,11 @@ def content(runs: Sequence[Run], results: Sequence[Result], drawn: dict[str, Pat
     if earlier_definitions(results):
         yield "p", earlier_definitions(results)
     if tables:
-        yield "p", "Algorithm 1 in each stability table, with the ratio of our number to the paper's:"
+        yield (
+            "p",
+            "Do the paper's numbers reproduce? Algorithm 1, the paper's method, in each stability table, with the "
+            "ratio of our number to the paper's:",
+        )
         yield "table", ranks.reproduction_table(tables)
         yield "list", ranks.headlines(tables)
     training = [r for r in results if experiment_of(r).kind == "authors"]
@@ -165,7 +170,7 @@ def introduction(runs: Sequence[Run], results: Sequence[Result]) -> str:
 
 def model_table(results: Sequence[Result]) -> TableCells:
     """Accuracy of each model beside the paper's."""
-    header = ["Model", "Accuracy", "paper", "Training accuracy", "Rows", "Note"]
+    header = ["Model", "Accuracy", "paper", "Training accuracy", "Rows", "Columns", "Note"]
     body: dict[str, list[str]] = {}
     for result in results:
         model, data = result.record["model"], result.record["dataset"]
@@ -175,6 +180,7 @@ def model_table(results: Sequence[Result]) -> TableCells:
             "–" if printed is None else f"{printed:.1%}",
             f"{model['train_accuracy']:.1%}",
             f"{data['rows']:,}",
+            str(data.get("features", "–")),
             data["note"] or "",
         ]
     return header, [[name, *cells] for name, cells in body.items()]
@@ -208,6 +214,23 @@ def timing_section(results: Sequence[Result]) -> Iterable[PageBlock]:
             body.append([name, few, many, f"{times[-1] / own[-1]:.2f}", crossing(tasks, own, times)])
         header = ["Explainer", f"s, {tasks[0]} rows", f"s, {tasks[-1]} rows", "ratio to T-Explainer slope"]
         yield "table", ([*header, "slope is faster from"], body)
+        ours = [
+            name for name in (PRINTED, AUTHORS, "T-Explainer shapley") if (name, "seconds") in result.scores
+        ]
+        if ours and ("SHAP", "seconds") in result.scores:
+            shap = result.scores["SHAP", "seconds"]
+            crossings = (f"{name} {crossing(tasks, result.scores[name, 'seconds'], shap)}" for name in ours)
+            yield (
+                "p",
+                f"Where the lines cross: in the paper's figure its method is faster than SHAP from {PRINTED_CROSSING} "
+                f"rows on. Here ({run_references(result)} background rows for SHAP, up to {tasks[-1]} rows): "
+                f"{', '.join(crossings)}. Derivatives and Shapley values answer different questions.",
+            )
+
+
+def run_references(result: Result) -> int:
+    """The background rows SHAP averages over where it is timed."""
+    return result.configuration["sizes"]["timing_references"]
 
 
 def crossing(tasks: Sequence[int], own: Array, times: Array) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.lines import QUESTIONS, Question
+from experiments.lines import ON_PROBABILITY, QUESTIONS, Question
 from experiments.pages import figures
 from experiments.pages.document import PageBlock, TableCells, write_markdown
 from experiments.plan import CONTROL_LINES, SVM_EXPLAINED
@@ -30,6 +30,7 @@ from experiments.wide import blocks as wide
 from experiments.wide.blocks import WideCriterion
 from experiments.wide.models import FAMILY
 from texplainer.metrics.evaluation import printed_number
+from texplainer.metrics.evidence.explained import SAMPLE
 
 #: kinds of models shown apart: some explainers exist for networks or boosted trees only
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -114,8 +115,16 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
         "Nemenyi's critical difference apart. Networks and boosted trees have a row of their own where ours is "
         f"not first. [All rows, ranks and scores]({out.name}/{page.file}.md).",
     )
+    yield "p", "What is measured; [metrics](../metrics.md) has the definitions:"
+    yield "list", [f"{arrowed(c)}: {c.meaning}." for c in page.criteria]
     yield "h2", "Cost"
     yield "table", cost_table(page, results)
+    yield (
+        "p",
+        f"Processor time, medians over runs, of calls of {results[0].configuration['sizes']['rows']} rows: the fixed "
+        "cost of a call counts. One prediction is that of a row among some hundred. Costs of many rows: "
+        "[Shapley values of trees](shapley.md), [slopes](slopes.md), [functions](blackbox.md).",
+    )
     yield from cost_figure(page, of_family(results, "networks"), out)
     gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
     if gated:
@@ -149,11 +158,15 @@ def standing_table(page: QuestionPage, results: Sequence[Result], *, every: bool
                 printed_number(interval_over_blocks([b[n] for b in means])[0]) for n in (page.spec, other)
             ]
             low_high = paired_difference(tables, criterion.better, page.spec, other)
-            arrow = "↓" if criterion.better == "low" else "↑"
             rank = f"{test.average[page.spec]:.2f} of {len(test.average)}"
-            row = [f"{criterion.label} {arrow}", family, rank, other, f"{test.average[other]:.2f}", *both]
+            row = [arrowed(criterion), family, rank, other, f"{test.average[other]:.2f}", *both]
             body.append([*row, difference_text(*low_high), standing(test, page.spec)])
     return [*header, "Difference", "Result"], body
+
+
+def arrowed(criterion: WideCriterion) -> str:
+    """The criterion's label and which way is better."""
+    return f"{criterion.label} {'↓' if criterion.better == 'low' else '↑'}"
 
 
 def difference_text(mean: float, low: float, high: float) -> str:
@@ -210,13 +223,12 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
     won = controls_as_good(page, of_family(results, "all"))
     if won:
         yield won
-    lead, other = page.criteria[0], "SHAP (log-odds)"
-    tables = page.tables(of_family(results, "all"), lead)
-    if page.question == "shapley" and any(other in table for table in tables.values()):
-        apart = difference_text(*paired_difference(tables, lead.better, page.spec, other))
+    if page.question == "shapley":
+        yield from on_one_scale(page, results)
+    if page.question == "shapley":
         yield (
-            "On networks SHAP and shapiq explain the probability and T-Explainer the log-odds, while PGI counts "
-            f"changes of the probability. Ours minus SHAP of the log-odds, {lead.label}: {apart}."
+            f"Background: two samples of up to {SAMPLE} rows. T-Explainer averages over all of a sample, SHAP over at "
+            "most the rows named above, so that its values change more."
         )
     if page.question == "slope":
         yield (
@@ -225,14 +237,39 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
         )
     if any(c is wide.SUMS for c in page.criteria):
         yield (
-            "Sums are compared with the mean over the whole background. SHAP is exact against the rows it "
-            "averages over, and the difference counts."
+            "The residual of the sum is no fault of the others: SHAP sums exactly to f(x) minus the mean over the rows "
+            "it averages over, LIME and Integrated Gradients promise other sums. It shows what a sample of the "
+            "background, or another baseline, leaves out."
         )
     skipped: dict[str, str] = {}
     for result in results:
         skipped |= result.record.get("skipped", {})
     for name, why in sorted(skipped.items()):
         yield f"{name} is missing in some runs: {why}"
+
+
+def on_one_scale(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
+    """Prediction gaps change with the scale that is explained: the lines that share one, beside each other."""
+    gaps = [c for c in page.criteria if c in (wide.PGI_MEAN, wide.PGI_MARGINAL, wide.PGI_ZERO)]
+    pairs = {
+        "on log-odds, networks": (page.spec, "SHAP (log-odds)"),
+        "on the probability, all models": (ON_PROBABILITY, "SHAP"),
+    }
+    found = []
+    for where, (ours, other) in pairs.items():
+        tables = {c: page.tables(of_family(results, "all"), c) for c in gaps}
+        if any({ours, other} <= set(table) for one in tables.values() for table in one.values()):
+            apart = (
+                f"{c.label} {difference_text(*paired_difference(t, c.better, ours, other))}"
+                for c, t in tables.items()
+            )
+            found.append(f"{where} ({ours} minus {other}): {', '.join(apart)}")
+    if found:
+        yield (
+            f"PGI counts changes of the probability. SHAP, shapiq and LIME explain it; {page.spec} explains the "
+            "log-odds of networks, boosted trees and linear models. On one scale: "
+            f"{'; '.join(found)}."
+        )
 
 
 def cost_figure(page: QuestionPage, results: Sequence[Result], out: Path) -> Iterable[PageBlock]:
@@ -332,9 +369,7 @@ def complete_tables(page: QuestionPage, results: Sequence[Result]) -> Iterable[P
 
 def score_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
     """Means over data sets with intervals, controls below."""
-    columns = {
-        c.label + (" ↓" if c.better == "low" else " ↑"): _intervals(page, results, c) for c in page.criteria
-    }
+    columns = {arrowed(c): _intervals(page, results, c) for c in page.criteria}
     body = []
     for name in [*competitors(page, results), *CONTROL_LINES]:
         cells = [f"*{name}*" if name in CONTROL_LINES else name]

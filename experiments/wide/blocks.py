@@ -23,12 +23,13 @@ SAME_METHOD = {"TreeSHAP": "SHAP"}
 
 @dataclass(frozen=True)
 class WideCriterion:
-    """What explainers are compared by: scores (their mean), how rows are folded, which way is better."""
+    """What explainers are compared by: scores (their mean), how rows are folded, which way is better, as text."""
 
     label: str
     scores: tuple[str, ...]
     fold: str
     better: str
+    meaning: str
 
     def number(self, result: Result, explainer: str) -> float:
         """One run's number; NaN if it is undefined in every row."""
@@ -46,21 +47,36 @@ class WideCriterion:
 
 
 # fmt: off
-LOCALITY = WideCriterion("Locality, r = 0.75", ("local_rank/0.75",), "mean", "high")
-CLOSER = WideCriterion("Locality, r = 0.25", ("local_rank/0.25",), "mean", "high")
-MISPLACED = WideCriterion("Misplaced mass", ("misplaced/0.75",), "mean", "low")
-BACKGROUND = WideCriterion("Background", ("background/sample",), "median", "low")
-NOISE = WideCriterion("Background noise", ("background/noise",), "max", "low")
-SEED = WideCriterion("Seed", ("seed",), "median", "low")
-RIS_NORM = WideCriterion("RIS*", ("ris_norm/median",), "median", "low")
-RIS = WideCriterion("RIS mean", ("ris/mean",), "mean", "low")
-ROS = WideCriterion("ROS mean", ("ros/mean",), "mean", "low")
-INFIDELITY = WideCriterion("Infidelity", ("infidelity",), "median", "low")
-PGI_ZERO = WideCriterion("PGI zero", ("pgi/",), "mean", "high")
-PGI_MEAN = WideCriterion("PGI mean", ("pgi_mean/",), "mean", "high")
-PGI_MARGINAL = WideCriterion("PGI marginal", ("pgi_marginal/",), "mean", "high")
-SUMS = WideCriterion("Residual of the sum", ("lap/median",), "median", "low")
-TRUTH = WideCriterion("Mass on what cannot matter", ("truth_mass",), "mean", "low")
+LOCALITY = WideCriterion("Locality, r = 0.75", ("local_rank/0.75",), "mean", "high",
+    "rank correlation with the measured effects of moving one feature by up to 0.75 SD")
+CLOSER = WideCriterion("Locality, r = 0.25", ("local_rank/0.25",), "mean", "high",
+    "the same, by up to 0.25 SD")
+MISPLACED = WideCriterion("Misplaced mass", ("misplaced/0.75",), "mean", "low",
+    "fraction of the values on features without an effect within 0.75 SD")
+BACKGROUND = WideCriterion("Background", ("background/sample",), "median", "low",
+    "relative change of the values with another sample of the background")
+NOISE = WideCriterion("Background noise", ("background/noise",), "max", "low",
+    "relative change of the values with noise of 1e-12 SD in the background")
+SEED = WideCriterion("Seed", ("seed",), "median", "low",
+    "relative change of the values with another seed")
+RIS_NORM = WideCriterion("RIS*", ("ris_norm/median",), "median", "low",
+    "relative change of the values over the distance to a near row of the same class, vectors as a whole")
+RIS = WideCriterion("RIS mean", ("ris/mean",), "mean", "low",
+    "the same, feature by feature as the paper has it, over the relative change of the inputs")
+ROS = WideCriterion("ROS mean", ("ros/mean",), "mean", "low",
+    "the same, over the relative change of the prediction")
+INFIDELITY = WideCriterion("Infidelity", ("infidelity",), "median", "low",
+    "squared error of the change that the values predict for small moves; zeros score 1")
+PGI_ZERO = WideCriterion("PGI zero", ("pgi/",), "mean", "high",
+    "change of the prediction when the features with the largest values are set to 0")
+PGI_MEAN = WideCriterion("PGI mean", ("pgi_mean/",), "mean", "high",
+    "change of the prediction when the features with the largest values are set to their mean")
+PGI_MARGINAL = WideCriterion("PGI marginal", ("pgi_marginal/",), "mean", "high",
+    "the same, set to other values of their columns")
+SUMS = WideCriterion("Residual of the sum", ("lap/median",), "median", "low",
+    "|f(x) - mean of f over the whole background - sum of the values|")
+TRUTH = WideCriterion("Mass on what cannot matter", ("truth_mass",), "mean", "low",
+    "fraction of the values on features that cannot matter")
 # fmt: on
 
 

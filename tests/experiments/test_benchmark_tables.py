@@ -11,11 +11,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression, Ridge
+from threadpoolctl import threadpool_info
 
 import experiments
 from experiments import ranks, results, runs, statistics, tables
-from experiments.lines import AUTHORS, INDUCED, LINES, PRINTED, WIDE_LINES, question_of
-from experiments.pages import document, paper
+from experiments.lines import (
+    AUTHORS,
+    INDUCED,
+    LINES,
+    ON_PROBABILITY,
+    PRINTED,
+    WIDE_LINES,
+    Setting,
+    build_explainers,
+    question_of,
+)
+from experiments.pages import document, paper, questions
 from experiments.paper import EXPERIMENTS, plan
 from experiments.plan import CONTROL_LINES, FULL, METRICS_OF, QUICK, WIDE_FULL, Run, configuration_hash
 from experiments.ranks import PAPER_ROWS
@@ -100,6 +112,12 @@ def test_scores_survive_the_file(values: list[float]) -> None:
     for key, column in scores.items():
         np.testing.assert_allclose(back[key], column, rtol=1e-6)
     assert results.to_csv(back) == results.to_csv(scores)
+
+
+def test_a_record_names_the_kernels_that_round() -> None:
+    known = results.this_machine()["processor"]
+    kernels = {one.get("architecture") for one in threadpool_info()} - {None}
+    assert kernels and all(f"BLAS kernel {name}" in known for name in kernels)
 
 
 def test_a_run_is_finished_only_if_whole_and_of_this_configuration(tmp_path: Path) -> None:
@@ -425,6 +443,42 @@ def test_every_line_says_which_question_it_answers() -> None:
     assert {LINES[name].question for name in ("SHAP", "LIME", "DeepLIFT", "TreeSHAP")} == {"shapley"}
 
 
+@pytest.mark.parametrize(("task", "scale"), [("classification", "probability"), ("regression", "raw")])
+def test_our_shapley_values_have_a_line_on_the_scale_of_shap(task: str, scale: str) -> None:
+    X = np.random.default_rng(3).normal(size=(200, 3))
+    target = X[:, 0] + X[:, 1] * X[:, 2]
+    kind, y = (Ridge, target) if task == "regression" else (LogisticRegression, target > 0)
+    setting = Setting(kind().fit(X, y), X, ("a", "b", "c"), output=None if task == "regression" else 1)
+    assert all(ON_PROBABILITY in names for names in WIDE_LINES.values())
+    found = build_explainers([ON_PROBABILITY], setting)[ON_PROBABILITY](X[:5])
+    predict = (
+        setting.model.predict
+        if task == "regression"
+        else lambda rows: setting.model.predict_proba(rows)[:, 1]
+    )
+    assert found.scale == scale
+    sums = np.asarray(found.values).reshape(5, 3).sum(axis=1)
+    np.testing.assert_allclose(sums, predict(X[:5]) - predict(X).mean(), atol=1e-9)
+
+
+def test_gaps_are_compared_on_one_scale() -> None:
+    made = []
+    for data in ("wine", "vehicle"):
+        scores = {
+            (line, f"{gap}/1"): np.full(2, value)
+            for gap in ("pgi", "pgi_mean", "pgi_marginal")
+            for line, value in {
+                "T-Explainer shapley": 1.0, ON_PROBABILITY: 4.0, "SHAP": 3.5, "SHAP (log-odds)": 1.25
+            }.items()
+        }  # fmt: skip
+        run = wide_plan([f"{data}_network_0"], WIDE_FULL)[0]
+        made.append(Result(run.name, scores, {"configuration": run.configuration}))
+    page = next(one for one in questions.PAGES if one.question == "shapley")
+    said = " ".join(questions.on_one_scale(page, made))
+    assert "(T-Explainer shapley minus SHAP (log-odds)): PGI mean -0.25 [-0.25, -0.25]" in said
+    assert f"({ON_PROBABILITY} minus SHAP): PGI mean +0.5 [+0.5, +0.5]" in said
+
+
 def test_seeds_are_averaged_before_blocks_are_compared() -> None:
     made = []
     for run, value in zip(wide_plan(["wine_boosted"], WIDE_FULL), (1.0, 2.0, 6.0), strict=True):
@@ -448,6 +502,8 @@ def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> Non
     times = {
         ("T-Explainer slope", "seconds"): np.array([1.0, 2.0]),
         ("KernelSHAP", "seconds"): np.array([3.0, 8.0]),
+        (PRINTED, "seconds"): np.array([2.0, 3.0]),
+        ("SHAP", "seconds"): np.array([2.0, 4.0]),
     }
     clock = Result("running_time", times, {**handmade("running_time").record, "tasks": [1, 2]})
     boxes = [
@@ -462,6 +518,7 @@ def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> Non
     page, complete = texts[:2]
     for part in ("3hnn_20ft", "Average rank", "paper/boxplots.svg", "4.00", "slope is faster from"):
         assert part in page
+    assert f"{PRINTED} 2 rows. Derivatives" in page  # where it crosses SHAP
     for part in ("`3hnn_20ft`", "`faith_3hnn_20ft`", "not first"):
         assert part in complete
     assert page.index("|") < page.index("## How") < page.index("## Limits")  # the table comes first

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,24 @@ def rewritten(wide_results, tmp_path_factory):
 def test_the_pages_of_the_wide_evaluation_are_made_of_its_results(rewritten, name):
     made, kept = ((folder / f"{name}.md").read_text(encoding="utf-8") for folder in (rewritten, RESULTS))
     assert made == kept
+
+
+def test_the_page_of_tree_shapley_values_is_made_of_its_figures(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # the script sets them otherwise
+    spec = importlib.util.spec_from_file_location("bench_shapley", ROOT / "benchmarks" / "shapley.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    figures = json.loads((RESULTS / "shapley.json").read_text(encoding="utf-8"))
+    assert module.page(figures) == (RESULTS / "shapley.md").read_text(encoding="utf-8")
+    large = {
+        "trees": 9,
+        "nodes": 5,
+        "rows": 7,
+        "seconds": 2,
+        "processor seconds": 3,
+        "peak MB": 4,
+        "gap": 1e-9,
+    }
+    assert "## A large model\n\n9 LightGBM trees" in module.page(figures | {"large": large})
