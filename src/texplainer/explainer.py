@@ -26,7 +26,7 @@ from texplainer.categories.detect import Categories, categories_of
 from texplainer.categories.refit import RefitReport, Refitted
 from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.fields import Live, RowArrays, blanks, of_predicted_class
+from texplainer.explanation.fields import Live, RowArrays, blanks, by_halves, of_predicted_class
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients import engine as gradients
 from texplainer.gradients.choose import ENGINES, choose_engine
@@ -451,7 +451,12 @@ class TExplainer:
         if len(blocks) > 1 or progress:
             blocks = track(blocks, "explaining", progress, [len(b) for b in blocks])
         for block in blocks:
-            self._keep_going(rows, block, name, filled, refused)
+            by_halves(
+                block,
+                lambda part: filled.put(part, self._explain(rows[part], name)),
+                refused.__setitem__,
+                ModelError,
+            )
         if not filled.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
             raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
         _warn_of(refused, len(rows), 4)
@@ -496,20 +501,6 @@ class TExplainer:
             **{key: swap.delta for key, swap in zip(categories.keys, swaps, strict=True)},
         }
         return of_predicted_class(arrays) if self.predictor.predicted else arrays
-
-    def _keep_going(
-        self, rows: Array, block: np.ndarray, name: str, filled: RowArrays, refused: dict[int, Any]
-    ) -> None:
-        """Explain a block; if the model fails on it, halve it until only the failing rows are left out."""
-        try:
-            filled.put(block, self._explain(rows[block], name))
-        except ModelError as error:
-            if len(block) == 1:
-                refused[int(block[0])] = error
-                return
-            half = len(block) // 2
-            self._keep_going(rows, block[:half], name, filled, refused)
-            self._keep_going(rows, block[half:], name, filled, refused)
 
     def _result(self, rows: Array, name: str, filled: RowArrays, refused: dict[int, Any]) -> Explanation:
         engine, categories = self._parts_of(name)
