@@ -132,7 +132,7 @@ def explained(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_reading_answers_with_error_bars_and_a_wobble(name: str) -> None:
+def test_every_attribution_has_error_bounds_and_a_relative_change(name: str) -> None:
     for spec, found in explained(name).items():
         for array in (found.values, found.diagnostics.error, found.diagnostics.relative_change):
             assert np.isfinite(array).all(), spec

@@ -55,7 +55,7 @@ def test_a_live_explanation_has_shares_of_just_its_rows_and_features(tmp_path):
             dead.with_attribution("shapley")
 
 
-def test_readings_without_slopes_have_no_local_model():
+def test_attributions_without_slopes_have_no_local_model():
     explanation = TExplainer(NETWORK, X)(X[:5], attribution="variation")
     with pytest.raises(InputError, match="no local model"):
         explanation.surrogate(np.zeros(4))

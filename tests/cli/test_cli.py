@@ -154,7 +154,8 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
     assert found.output_names == ("0",)
     options = results.read_result(out)[0]["record"]["configuration"]["options"]
     assert options["bounds"] == [-9.0, 9.0] and options["step"] == 0.01 and options["batch_rows"] == 64
-    assert run("verify", out, "--model", "model.skops", "--data", "data.csv") == 0
+    assert run("verify", out, "--model", "model.skops", "--data", "data.csv", "-o", "rows.csv") == 0
+    assert Path("rows.csv").read_text().splitlines()[:2] == ["row,outcome,difference", "0,identical,0.0"]
 
 
 def test_the_choices_are_those_of_the_tables() -> None:

@@ -1,7 +1,7 @@
 """Every engine of the table keeps the same contract, on real fitted models, outputs and scales.
 
 An exact engine agrees with finite differences within the latter's own error bound; every engine gives
-arrays of the promised shapes, says why it was chosen, and gives a row the same answer in any company.
+arrays of the promised shapes, says why it was chosen, and gives a row the same answer whatever else is in the batch.
 A new line in `ENGINES` needs a line in `MODELS` here.
 """
 

@@ -1,4 +1,4 @@
-"""What the explorer computes: plain questions in, plain answers out, no web in sight.
+"""What the explorer computes: a mapping in, a mapping out, without any code for the web.
 
 A row is a mapping from feature to cell, as a person types it. Every explainer has a lock of its own, so that
 tabs may ask at once while no model or other explainer is entered twice.

@@ -99,6 +99,6 @@ def _list_rows(check: Any, show: int) -> None:
 
 def _write(check: Any, out: str) -> None:
     with click.open_file(out, "w") as file:
-        file.write("row,stability,difference\n")
+        file.write("row,outcome,difference\n")
         for row, word, gap in zip(check.rows, check.outcomes, check.gaps, strict=True):
             file.write(f"{row},{word},{float(gap)!r}\n")

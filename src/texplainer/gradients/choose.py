@@ -179,7 +179,7 @@ def choose(predictor: Predictor, background: Array, engine: str, settings: Setti
         except Unsupported as reason:
             refusals.append(f"{name}: {reason}")
         else:
-            # why no exact engine is at work is worth a word; why another exact one is not, is not
+            # the reasons are reported only if no exact engine fits
             return built if built.exact else replace(built, why="; ".join([built.why, *refusals]))
     raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
 

@@ -308,7 +308,7 @@ def _check_values(chosen: Map, predictor: Predictor, sample: Array, allowed: flo
     gap = float(np.max(np.abs(expected - found)[known], initial=0.0)) / scale
     if not gap <= allowed:
         name = type(predictor.model).__name__
-        raise Unsupported(f"the formula of a {name} misses the model's predictions by {gap:.1e}.")
+        raise Unsupported(f"the formula of a {name} differs from the model's predictions by {gap:.1e}.")
 
 
 def _check_slopes(values: Array, predictor: Predictor, sample: Array, sigma: Array) -> None:

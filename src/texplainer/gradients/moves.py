@@ -312,7 +312,7 @@ class AveragedDifferences:
         return np.mean(lengths, axis=0), cost
 
     def _moved(self, rows: Array, row: np.ndarray, column: np.ndarray, move: Array, pattern: int) -> Array:
-        """F at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
+        """Predictions at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
         signs = directions(rows.shape[1], PATTERNS)
         step = np.where(self.moves.half > 0, MOVE * self.sd, 0.0)
         low, high = (rows, rows) if self.moves.bounds is None else self.moves.bounds
@@ -342,7 +342,7 @@ class AveragedDifferences:
 
 
 def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, cells: Array) -> Array:
-    """F of rows[row] with the cell in `column` replaced, (entries, outputs)."""
+    """Predictions of rows[row] with the cell in `column` replaced, (entries, outputs)."""
     out = np.empty((len(row), len(predictor.outputs)))
     size = predictor.piece(rows.shape[1])
     for first in range(0, len(row), size):

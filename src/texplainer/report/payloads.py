@@ -197,7 +197,7 @@ def attribution_words(explanation: Explanation) -> dict[str, Any]:
 
 
 def attribution_payload(explanation: Explanation) -> dict[str, Any]:
-    """One attribution of some rows: its words, values, error bars, slopes and doubts."""
+    """One attribution of some rows: its words, values, error bounds, slopes and doubtful entries."""
     arrays, rows = explanation.arrays, len(explanation)
     blank = np.full(rows, "", dtype=object)
     slopes = np.isfinite(arrays["gradient"]).any()

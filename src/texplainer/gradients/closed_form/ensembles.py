@@ -72,7 +72,7 @@ def transformed_target(model: Any, formula: Formula) -> Scales:
         return {"raw": compose(inner, affine(np.diag(scale), mean))}
     undo = INVERSES.get(getattr(transformer, "inverse_func", None))
     if undo is None:
-        raise Unsupported("the way back from its transformed target has no derivative in the table.")
+        raise Unsupported("the derivative of the inverse of its target transformer is not known.")
     return {"raw": compose(inner, undo)}
 
 
@@ -108,7 +108,7 @@ def _answer(member: Any, whole: Any, formula: Formula) -> Map:
     if not hasattr(whole, "classes_"):
         return _of(member, "raw", formula)
     if len(member.classes_) != len(whole.classes_):
-        raise Unsupported("a member knows some of the classes only.")
+        raise Unsupported("a member was fitted on some of the classes only.")
     return _of(member, "probability", formula)
 
 

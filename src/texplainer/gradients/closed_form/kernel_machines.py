@@ -51,7 +51,7 @@ def vector_classifier(model: Any) -> Scales:
 def _decisions(model: Any, scores: Map) -> Scales:
     """Decisions are the margin of a machine without probabilities.
 
-    Platt's probabilities are no formula: libsvm finds even two of them by an iteration that it stops early.
+    Platt's probabilities do not have a formula: libsvm finds even two of them by an iteration that it stops early.
     """
     return {"raw": scores} if model.probability is True else {"raw": scores, "log-odds": scores}
 

@@ -38,7 +38,7 @@ NEAR = 64 * np.finfo(np.float64).eps  # how well an affine transformer is invert
 def fold(ensemble: TreeEnsemble, predictor: Predictor, background: Array, owner: np.ndarray) -> TreeEnsemble:
     """The same trees on the raw columns, `owner` of each input, or `Unsupported` with the reason."""
     if len(owner) != ensemble.features:
-        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {len(owner)}.")
+        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and get {len(owner)}.")
     owner = np.concatenate([owner, owner[[feature for feature, _ in ensemble.categories]]]).astype(int)
     inner = np.flatnonzero(ensemble.kind & LEAF == 0)
     left = (ensemble.kind[inner] & MISSING_LEFT != 0).astype(float)

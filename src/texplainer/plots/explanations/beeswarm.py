@@ -96,7 +96,7 @@ def pile(values: np.ndarray, span: float) -> np.ndarray:
 
 
 def ranks(data: np.ndarray) -> np.ndarray:
-    """Share of the way from the lowest to the highest number, NaN where it is missing, (rows,)."""
+    """The rank of each number, 0 for the lowest and 1 for the highest; NaN where it is missing, (rows,)."""
     numbers = np.asarray(data, dtype=float)
     share = np.full(len(numbers), np.nan)
     seen = np.isfinite(numbers)
