@@ -243,6 +243,11 @@ def sample(explanation: Explanation, rows: int, seed: int = 0) -> Explanation:
     return explanation[np.sort(drawn)]
 
 
+def evenly(count: int, most: int) -> np.ndarray:
+    """Positions of at most `most` of `count` rows, evenly spaced, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+
+
 def sizes(explanation: Explanation) -> Explanation:
     """The same with |values|."""
     return replace(explanation, arrays={**explanation.arrays, "values": np.abs(explanation.arrays["values"])})
