@@ -1,6 +1,7 @@
 """The table of attributions, and how an attribution is chosen."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,3 +76,11 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     assert "16 quantiles" in str(function(X[:2], attribution="variation"))
     asked = TExplainer(forest, X, engine="finite-difference", attribution="shapley")(X[:2])
     assert asked.settings["why"].startswith("asked for; walks")
+
+
+@pytest.mark.parametrize("name", ATTRIBUTIONS)
+def test_an_attribution_is_documented(name):
+    docs = Path(__file__).parents[2] / "docs"
+    assert f'"{name}"' in TExplainer.__doc__
+    assert f'"{name}"' in (docs / "guide.md").read_text(encoding="utf-8")
+    assert f"**{name}.**" in (docs / "meaning.md").read_text(encoding="utf-8")
