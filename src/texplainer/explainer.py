@@ -24,7 +24,7 @@ from texplainer.categories import detect
 from texplainer.categories import refit as refitting
 from texplainer.categories.detect import Categories, categories_of
 from texplainer.categories.refit import RefitReport, Refitted
-from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
+from texplainer.errors import InputError, ModelError, UndefinedRowsWarning, Unsupported
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.fields import Live, RowArrays, blanks, by_halves, of_predicted_class
 from texplainer.explanation.interactions import Interactions
@@ -304,9 +304,7 @@ class TExplainer:
                     self._build(name, self._settings)
                 reason = "possible, with engine=" + repr(name)
             except (InputError, ModelError) as error:
-                reason = (
-                    str(error).split(": ", 1)[-1].removesuffix(" Use engine='auto' to take one that can.")
-                )
+                reason = error.__context__ if isinstance(error.__context__, Unsupported) else error
             lines.append(f"not {name}: {reason}")
         return "\n".join(lines)
 
@@ -393,8 +391,7 @@ class TExplainer:
 
     def _engine_line(self) -> str:
         """The engine and how it finds slopes, without the reasons against the others."""
-        words = self.engine.why.removeprefix("asked for; ")
-        return f"{self.engine.name}: {words.split(';')[0]}"
+        return f"{self.engine.name}: {self.engine.how}"
 
     def _category_words(self) -> str:
         by_reason: dict[str, list[str]] = {}
@@ -545,12 +542,14 @@ class TExplainer:
     def _record(self, name: str) -> dict[str, Any]:
         """The settings that are stored with the result; plain values only."""
         plain = {k: v for k, v in self.arguments.items() if isinstance(v, (str, int, float, type(None)))}
+        engine = self._parts_of(name)[0]
         return {
             **plain,
             "attribution": name,
             "question": ATTRIBUTIONS[name].question,
-            "why": ATTRIBUTIONS[name].why(self._parts_of(name)[0]),
-            "width": self._parts_of(name)[0].width,
+            "how": ATTRIBUTIONS[name].computed(engine),
+            "why": engine.why,
+            "width": engine.width,
             "model": type(self.predictor.model).__name__,
             "fingerprints": self._fingerprints,
             "categorical_features": list(self._why),

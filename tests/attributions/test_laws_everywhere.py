@@ -160,7 +160,7 @@ def test_classes_of_a_probability_cancel(name: str) -> None:
         slack = {"shapley": 1e-14, "slope": 1e-6, "gradient": 1e-9}[spec]
         if (
             spec == "shapley"
-            and "line integrals" in explainer(few(background)[:1], attribution=spec).settings["why"]
+            and "line integrals" in explainer(few(background)[:1], attribution=spec).settings["how"]
         ):
             slack = 1e-6
         if explainer.predictor.dtype == np.float32:  # its probabilities sum to 1 in float32 only

@@ -70,12 +70,12 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     X = random.normal(size=(60, 3))
     forest = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
     trees, function = TExplainer(forest, X), TExplainer(lambda rows: np.tanh(rows).sum(axis=1), X)
-    assert "one feature at a time" in trees(X[:2]).settings["why"]
-    assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["why"]
+    assert "one feature at a time" in trees(X[:2]).settings["how"]
+    assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["how"]
     assert "walks" in str(function(X[:2], attribution="shapley"))
     assert "16 quantiles" in str(function(X[:2], attribution="variation"))
     asked = TExplainer(forest, X, engine="finite-difference", attribution="shapley")(X[:2])
-    assert asked.settings["why"].startswith("asked for; walks")
+    assert asked.settings["how"].startswith("walks") and asked.settings["why"] == "asked for"
 
 
 @pytest.mark.parametrize("name", ATTRIBUTIONS)

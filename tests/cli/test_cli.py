@@ -57,6 +57,22 @@ def run(*words: str) -> int:
 # ---------------------------------------------------------------- exit codes
 
 
+@pytest.mark.parametrize(
+    ("name", "option"), [("verify", "separator"), ("verify", "drop"), ("reasons", "attribution")]
+)
+def test_an_option_that_a_command_only_refuses_is_not_in_its_help(
+    name: str, option: str, capsys: Any
+) -> None:
+    words = {
+        "verify": ("x.npz", "--model", "model.skops", "--data", "data.csv"),
+        "reasons": ("model.skops", "data.csv"),
+    }
+    assert run(name, *words[name], f"--{option}", {"attribution": "slope"}.get(option, ";")) == 2
+    assert f"--{option}" in capsys.readouterr().err
+    assert run(name, "--help") == 0
+    assert f"--{option}" not in capsys.readouterr().out
+
+
 def test_usage_is_2_and_names_the_option(capsys: Any) -> None:
     assert run("explain") == 2
     assert run("nonsense") == 2

@@ -159,7 +159,7 @@ for scale in ("raw", "probability"):
     exact = autodiff.build(predictor, read, Settings())
     found, twin = exact.gradient(read), finite_difference.build(predictor, read, Settings()).gradient(read)
     assert np.linalg.norm(found.values - twin.values) < 1e-2 * np.linalg.norm(found.values)
-print(exact.why)
+print(exact.how)
 """
 
 

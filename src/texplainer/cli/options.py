@@ -161,6 +161,13 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def hide(command: click.Command, *names: str) -> None:
+    """Leave options out of a command's help that it only refuses."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name in names:
+            parameter.hidden = True
+
+
 def chosen(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments for TExplainer among a command's, without those left alone."""
     from texplainer.files.job import OPTIONS

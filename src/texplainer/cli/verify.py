@@ -9,6 +9,8 @@ import click
 
 from texplainer.cli import options
 
+RECORDED = ("drop", "separator", "decimal")
+
 
 @click.command(
     epilog="""\b
@@ -50,8 +52,9 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
 
     if out is not None:
         options.refuse_overwriting(out, result, data, model, arguments["background"])
-    if arguments["drop"]:
-        raise click.UsageError("--drop is recorded in the result; omit it.")
+    for name in RECORDED:
+        if arguments[name]:
+            raise click.UsageError(f"--{name} is recorded in the result; omit it.")
     with waiting(f"recomputing {result}"):
         check = _verifier(result)(
             result,
@@ -75,6 +78,9 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     if out is not None:
         _write(check, out)
     return 1 if check.outcome == verify.DIFFERENT else 0
+
+
+options.hide(command, *RECORDED)
 
 
 def _verifier(result: str) -> Any:

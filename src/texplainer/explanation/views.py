@@ -110,7 +110,7 @@ def summary(explanation: Explanation) -> tuple[str, list[tuple[str, str]]]:
     if explanation.settings.get("question"):
         facts.append(("question", str(explanation.settings["question"])))
     if explanation.engine:
-        facts.append(("engine", f"{explanation.engine}: {explanation.settings.get('why', '')}"))
+        facts.append(("engine", f"{explanation.engine}: {explanation.settings.get('how', '')}"))
     cost = arrays.get("evaluations")
     if cost is not None and len(cost) and np.isfinite(cost).all():  # not every other explainer counts
         facts.append(("evaluations", f"{int(cost.sum()):,} ({cost.mean():,.0f} a row)"))

@@ -404,8 +404,8 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
     if engine.linear:
         return replace(engine, gradient=partial(_constant, engine), width=width, point=engine)
     found = averaged_differences(predictor, background, settings)
-    why = "differences of predictions, one feature at a time"
-    return replace(engine, why=why, gradient=found, width=width, point=engine)
+    how = "differences of predictions, one feature at a time"
+    return replace(engine, how=how, gradient=found, width=width, point=engine)
 
 
 def _constant(engine: Engine, rows: Array) -> Gradient:

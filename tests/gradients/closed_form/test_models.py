@@ -238,10 +238,10 @@ class _Twisted(linear_model.LinearRegression):
 
 def test_what_is_not_in_the_table_falls_back_and_never_lies():
     forest = ensemble.RandomForestClassifier(3, random_state=0).fit(X, TARGETS["two"])
-    with pytest.raises(Unsupported, match="RandomForestClassifier has no closed form"):
+    with pytest.raises(Unsupported, match="closed form of a RandomForestClassifier is not known"):
         closed_form.build(_predictor(forest, "probability"), X, Settings())
     twisted = _Twisted().fit(X, SCORE)
-    with pytest.raises(Unsupported, match="_Twisted has no closed form"):
+    with pytest.raises(Unsupported, match="closed form of a _Twisted is not known"):
         closed_form.build(_predictor(twisted, "raw"), X, Settings())
     odd = make_pipeline(FunctionTransformer(np.sin), linear_model.LinearRegression()).fit(X, SCORE)
     engine = choose(_predictor(odd, "raw"), X, "auto", Settings(bandwidth=0))

@@ -38,7 +38,7 @@ def formula(model: Any, of_table: OfTable | None = None) -> Scales:
     elif name in MODELS:
         found = MODELS[name](last)
     else:
-        raise Unsupported(f"a {type(last).__name__} has no closed form here.")
+        raise Unsupported(f"the closed form of a {type(last).__name__} is not known.")
     return {scale: compose(before, after) for scale, after in found.items()}
 
 
