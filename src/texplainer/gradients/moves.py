@@ -26,12 +26,12 @@ from scipy.special import ndtri
 from texplainer.background.summary import HALF_WIDTH, robust_sd, varying_columns
 from texplainer.errors import InputError
 from texplainer.gradients.engine import BANDWIDTH, MOVE, Engine, Gradient, Settings
+from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 LEAST, LARGEST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
 LEAST_NODES, MOST_NODES, EXTRA = 2, 8, 32  # on a side; EXTRA evaluations a side are shared by few features
-CELLS = 2**21  # of the predictions at hand at a time
 SHARED = 0.3  # part of the features' and of the background's level in a bound: a step that no node saw
 TRIAL, TRIAL_OF_MODELS = 1400, 12_000  # evaluations that calibrate: of a function, of a library's model
 COARSE = 3 / 8  # of them for whole rows by the rule itself, the others for some of their cells by more nodes
