@@ -24,10 +24,10 @@ from experiments.pages.questions import PAGES, QuestionPage, arrowed, difference
 from experiments.plan import CONTROL_LINES, Experiment, Run, Sizes
 from experiments.results import Result
 from experiments.runs import execute
+from experiments.statistics import bootstrap_interval
 from experiments.wide.blocks import WideCriterion
 from texplainer.datasets import DatasetUnavailable, load
 from texplainer.errors import InputError
-from texplainer.metrics.comparison import bootstrap_interval
 from texplainer.metrics.evaluation import printed_number
 from texplainer.metrics.table import ROW_STATISTICS
 from texplainer.types import Array

@@ -9,8 +9,9 @@ from another only where the Friedman test rejects at 5% and their ranks differ b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -110,4 +111,17 @@ def interval_over_blocks(numbers: Sequence[float]) -> tuple[float, float, float]
     values: Array = np.array(numbers, dtype=float)
     known = values[np.isfinite(values)]
     mean = float(known.mean()) if len(known) else math.nan
-    return mean, *comparison.bootstrap_interval(values, np.mean)
+    return mean, *bootstrap_interval(values, np.mean)
+
+
+def bootstrap_interval(
+    scores: Array, fold: Callable[[Array], Any], *, draws: int = 1000, level: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of a statistic of scores per row; NaN without rows."""
+    known = scores[np.isfinite(scores)]
+    if not len(known):
+        return np.nan, np.nan
+    chosen = np.random.default_rng([seed, 21]).integers(0, len(known), (draws, len(known)))
+    found = np.array([fold(known[one]) for one in chosen])
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

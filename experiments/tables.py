@@ -20,7 +20,7 @@ from experiments.lines import AUTHORS, INDUCED, LINES, question_of
 from experiments.paper import EXPERIMENTS
 from experiments.plan import CONTROL_LINES, Experiment
 from experiments.results import Result
-from texplainer.metrics.comparison import bootstrap_interval
+from experiments.statistics import bootstrap_interval
 from texplainer.metrics.evaluation import printed_number
 from texplainer.metrics.table import ROW_STATISTICS
 

@@ -25,7 +25,7 @@ def stability(function, row, **options):
 
 
 @pytest.mark.parametrize("name", ["slope", "gradient"])
-def test_a_plane_does_not_wobble(name):
+def test_a_plane_does_not_change(name):
     explanation = TExplainer(lambda r: r @ [1.0, 2.0, 3.0], X, attribution=name)(X[:20])
     assert set(explanation.diagnostics.stability) == {"stable"} and set(explanation.diagnostics.reason) == {
         ""
@@ -42,7 +42,7 @@ def test_the_residual_of_a_quadratic_is_half_its_curvature():
 
 
 @pytest.mark.parametrize("name", ["slope", "shapley", "variation"])
-def test_the_wobble_is_the_change_that_is_measured(name):
+def test_the_relative_change_is_the_change_that_is_measured(name):
     """Under real moves of 5% of an SD, within a factor of two on nearly all rows."""
 
     def curved(rows):
@@ -70,7 +70,7 @@ def test_the_moves_spare_no_feature_and_are_at_right_angles(features):
     assert abs(z[0] @ z[1]) <= 1.0  # one feature is left over where their number is odd
 
 
-def test_the_wobble_ranks_the_rows_of_a_gaussian_process():
+def test_the_relative_change_ranks_the_rows_of_a_gaussian_process():
     """Its rows change by nearly the same: another 16 moves rank them no better than the relative change does."""
     random = np.random.default_rng(2)
     data = random.normal(size=(150, 12))
@@ -94,7 +94,7 @@ def test_the_wobble_ranks_the_rows_of_a_gaussian_process():
     assert roc_auc_score(most, explanation.diagnostics.relative_change) > ceiling - 0.05
 
 
-def test_a_row_that_wobbles_is_fragile_and_says_by_how_much():
+def test_a_row_that_changes_is_unstable_and_says_by_how_much():
     word, reason = stability(lambda r: np.sin(30 * r[:, 0]), [0.05, 0.0, 0.0], attribution="gradient")
     assert word == "unstable" and "under moves of 5% of an SD" in reason
     found = explained(lambda r: np.sin(30 * r[:, 0]), [0.05, 0.0, 0.0], attribution="gradient")
@@ -131,7 +131,7 @@ def test_distance_to_the_decision_boundary(scale):
 
 
 @pytest.mark.parametrize("name", GENERAL)
-def test_undefined_wins_and_every_reading_has_a_verdict(name):
+def test_undefined_wins_and_every_attribution_has_a_stability(name):
     with pytest.warns(UserWarning, match="undefined"):
         assert stability(lambda r: r[:, 0], [np.inf, 0.0, 0.0], attribution=name)[0] == "undefined"
     found = explained(lambda r: np.tanh(r[:, 0]) + r[:, 1], X[:5], attribution=name)

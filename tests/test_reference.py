@@ -51,7 +51,7 @@ def test_a_plot_is_described_and_drawn_beside_it(name):
 
 
 @pytest.mark.parametrize("name", sorted(n for n in tx.explainers.__all__ if is_function(tx.explainers, n)))
-def test_a_rival_is_described_and_called(name):
+def test_an_other_explainer_is_described_and_called(name):
     assert f'"{name}"' in CODE if name in BY_NAME else name in ENTRIES and f"tx.explainers.{name}(" in CODE
 
 

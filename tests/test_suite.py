@@ -15,6 +15,10 @@ CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "times"}
 GENERATORS = {"default_rng", "RandomState", "Random", "Generator"}
 
 SHARED_GENERATOR = "RNG = np.random.default_rng(0)\nX = RNG.normal(size=3)\n"
+SHARED_LATER = (
+    "class Drawn:\n    rng = np.random.default_rng(0)\n",
+    "def draw(size, rng=np.random.default_rng(0)):\n    return rng.normal(size=size)\n",
+)
 TIMED = (
     "def test_fast():\n    began = time.monotonic()\n    work()\n    assert time.monotonic() - began < 1\n"
 )
@@ -34,10 +38,15 @@ def called(node: ast.AST) -> str:
 
 
 def shared_generators(tree: ast.Module) -> Iterator[int]:
-    """Lines on which a module keeps a random generator that its tests would share."""
-    for node in tree.body:
+    """Lines on which a module, a class or a default argument keeps a random generator that tests would share."""
+    bodies = [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    for node in (node for owner in bodies for node in owner.body):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value and called(node.value) in GENERATORS:
             yield node.lineno
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            defaults = [*function.args.defaults, *function.args.kw_defaults]
+            yield from (node.lineno for node in defaults if node is not None and called(node) in GENERATORS)
 
 
 def timed_assertions(tree: ast.Module) -> Iterator[int]:
@@ -106,7 +115,7 @@ def _asserts(node: ast.AST, functions: dict[str, ast.AST], seen: set[str]) -> bo
 
 
 RULES = {
-    shared_generators: [SHARED_GENERATOR],
+    shared_generators: [SHARED_GENERATOR, *SHARED_LATER],
     timed_assertions: [TIMED, TIMED_LATER],
     blind_sleeps: [SLEEPY],
     silent_tests: [SILENT],

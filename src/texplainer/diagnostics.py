@@ -1,12 +1,11 @@
 """How far an explanation can be trusted, row by row.
 
-The stability answers: would this row's values be much the same had the row been measured a little
-differently? It is a number first, the relative change: the expected relative change of the values under moves of 5%
-of an SD; and a word second:
+Would this row's values be much the same if the row had been measured a little differently? The relative change is
+the expected relative change of the values under moves of 5% of an SD. The stability is a label made from it:
 
     undefined   there is no finite prediction or value
     unstable    the values should sum to the prediction and do not; or the relative change is above 25%; or
-                the error bars are above 75% of the values; or the point derivative of a step function, a kink or
+                the error bounds are above 75% of the values; or the point derivative of a step function, a kink or
                 a jump was asked for
     stable      otherwise
 
@@ -32,7 +31,7 @@ from texplainer.types import Array
 
 PROBE = 0.1  # length of the probing step, in units of the features' SDs
 UNSTABLE = 0.25  # relative change above which the values would be others
-LOOSE = 0.75  # error bars above this share of the values: usual errors are less than a third of them
+LOOSE = 0.75  # error bounds above this share of the values: usual errors are less than a third of them
 ROUNDED = 4  # roundings of a prediction that an output's SD over the background is below if it is constant
 MATERIAL = 0.01  # values below this share of the output's SD are as good as none
 NAMED = 3  # features that a reason names
@@ -100,10 +99,14 @@ def taylor_residual(
 
 def boundary_distance(predictor: Predictor, f0: Array, steepness: Array) -> Array:
     """First-order distance to a binary decision boundary, (rows,) in SDs; NaN without one."""
-    if predictor.scale not in MARGINS or predictor.task != "classification" or len(predictor.all_names) != 2:
+    if (
+        predictor.scale not in BOUNDARY_DISTANCES
+        or predictor.task != "classification"
+        or len(predictor.all_names) != 2
+    ):
         return np.full(len(f0), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.min(np.abs(MARGINS[predictor.scale](f0)) / steepness, axis=1)
+        return np.min(np.abs(BOUNDARY_DISTANCES[predictor.scale](f0)) / steepness, axis=1)
 
 
 def _log_odds_step(p: Array) -> Array:
@@ -113,7 +116,10 @@ def _log_odds_step(p: Array) -> Array:
 
 
 #: scale -> the distance from the threshold, in units of the output's own slope
-MARGINS: dict[str, Callable[[Array], Array]] = {"probability": _log_odds_step, "log-odds": lambda z: z}
+BOUNDARY_DISTANCES: dict[str, Callable[[Array], Array]] = {
+    "probability": _log_odds_step,
+    "log-odds": lambda z: z,
+}
 
 
 def stability_labels(
@@ -140,7 +146,7 @@ def stability_labels(
     for mask, words in (
         (undefined, lambda i: "the values are not finite"),
         (short.any(axis=1), lambda i: f"the values miss the prediction by {lacking[i].max():.3g}"),
-        (loose.any(axis=1), lambda i: f"the error bars are {_share(bars[i], size[i])} of the values"),
+        (loose.any(axis=1), lambda i: f"the error bounds are {_share(bars[i], size[i])} of the values"),
         (
             worst > UNSTABLE,
             lambda i: f"{_percent(worst[i])} under moves of 5% of an SD",
@@ -170,7 +176,7 @@ def _share(bars: Array, size: Array) -> str:
 
 
 def _percent(worst: float) -> str:
-    return f"the values change by about {worst:.0%}" if worst < 10 else "the values change wholly"
+    return f"the values change by about {worst:.0%}" if worst < 10 else "the values change completely"
 
 
 def _mark_breaks(

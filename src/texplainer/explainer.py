@@ -24,9 +24,9 @@ from texplainer.categories import detect
 from texplainer.categories import refit as refitting
 from texplainer.categories.detect import Categories, categories_of
 from texplainer.categories.refit import RefitReport, Refitted
-from texplainer.errors import InputError, ModelError, UndefinedRowsWarning
+from texplainer.errors import InputError, ModelError, UndefinedRowsWarning, Unsupported
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.fields import Live, RowArrays, blanks, of_predicted_class
+from texplainer.explanation.fields import Live, RowArrays, blanks, by_halves, of_predicted_class
 from texplainer.explanation.interactions import Interactions
 from texplainer.gradients import engine as gradients
 from texplainer.gradients.choose import ENGINES, choose_engine
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from texplainer.reasons.recourse import Recourse
 
 PROBE_ROWS = 8
-BUILDING, MOMENT = "asking the model about the background", 1.0  # shown on a terminal after so many seconds
+BUILDING, MOMENT = "predicting the background", 1.0  # shown on a terminal after so many seconds
 FINGERPRINT_ROWS = 256  # a model is known by its predictions of so many background rows
 
 
@@ -96,21 +96,21 @@ class TExplainer:
         None takes a column that the model does not know and that is named like one ("id", "customer_id"),
         with a warning.
     batch_rows
-        The most rows given to the model at once. Results do not depend on it, nor on the rows beside, where
-        the model's predictions do not; matrix products do, in their last bits (about 1e-15 of a row's largest
-        value in float64, 2e-7 in float32; 2e-11 for Gaussian processes).
+        The most rows given to the model at once. Results depend neither on it nor on the other rows, unless the
+        model's predictions do. Matrix products do in their last bits: about 1e-15 of a row's largest value in
+        float64, 2e-7 in float32, 2e-11 for Gaussian processes.
     max_evals
-        Model evaluations that the values of one row may cost where they are estimated from predictions: slopes
-        and Shapley values of functions. None for about 4n + 64 for slopes and 64 walks of n - 1 for Shapley
-        values (n features); to judge the relative change, up to 96 or 2n more for slopes, half as many again for
-        Shapley values. A budget is the whole of it. The first Shapley values of a function cost as many
-        evaluations as one row besides, at most 4,000, for a control variate.
+        The most model evaluations per row for slopes and Shapley values that are estimated from predictions,
+        those for the relative change included. None takes, for n features, about 4n + 64 for slopes and 64
+        permutations of n - 1 for Shapley values; the relative change adds up to 96 or 2n for slopes, and half as
+        many again for Shapley values. The first Shapley values of a function also fit a control variate, which
+        costs as many evaluations as one row, at most 4,000.
     retries
-        How often a call of the model that failed is tried again, for a model behind a service. A row whose
-        calls fail nevertheless is undefined, with the model's own error as the reason; the others are kept.
+        How often a failed call of the model is tried again, for a model behind a service. A row whose calls
+        still fail is undefined, with the model's error as the reason; the other rows are kept.
     cache
-        True keeps the model's predictions of all rows that were asked, so that a second run of the same rows
-        costs only the check of a few rows of your table; or a dict of yours to keep them in. None keeps nothing.
+        True keeps all predictions of the model, so that a second run of the same rows costs only the check of a
+        few rows of your table. A dict is used to keep them in. None keeps nothing.
     """
 
     def __init__(
@@ -202,8 +202,8 @@ class TExplainer:
         `progress` shows a bar (None: on a terminal, when it takes more than a moment).
         """
         refuse_keywords("a call of the explainer", unknown, ("attribution", "id_column", "progress"))
-        asked = self.arguments["attribution"] if attribution is None else attribution
-        name, *others = attributions_of(asked, self.arguments["step"])
+        chosen = self.arguments["attribution"] if attribution is None else attribution
+        name, *others = attributions_of(chosen, self.arguments["step"])
         X = native.collected(X)
         if id_column is not None:
             native.check_identifier(X, id_column)
@@ -304,9 +304,7 @@ class TExplainer:
                     self._build(name, self._settings)
                 reason = "possible, with engine=" + repr(name)
             except (InputError, ModelError) as error:
-                reason = (
-                    str(error).split(": ", 1)[-1].removesuffix(" Use engine='auto' to take one that can.")
-                )
+                reason = error.__context__ if isinstance(error.__context__, Unsupported) else error
             lines.append(f"not {name}: {reason}")
         return "\n".join(lines)
 
@@ -393,8 +391,7 @@ class TExplainer:
 
     def _engine_line(self) -> str:
         """The engine and how it finds slopes, without the reasons against the others."""
-        words = self.engine.why.removeprefix("asked for; ")
-        return f"{self.engine.name}: {words.split(';')[0]}"
+        return f"{self.engine.name}: {self.engine.how}"
 
     def _category_words(self) -> str:
         by_reason: dict[str, list[str]] = {}
@@ -451,7 +448,12 @@ class TExplainer:
         if len(blocks) > 1 or progress:
             blocks = track(blocks, "explaining", progress, [len(b) for b in blocks])
         for block in blocks:
-            self._keep_going(rows, block, name, filled, refused)
+            by_halves(
+                block,
+                lambda part: filled.put(part, self._explain(rows[part], name)),
+                refused.__setitem__,
+                ModelError,
+            )
         if not filled.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
             raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
         _warn_of(refused, len(rows), 4)
@@ -497,20 +499,6 @@ class TExplainer:
         }
         return of_predicted_class(arrays) if self.predictor.predicted else arrays
 
-    def _keep_going(
-        self, rows: Array, block: np.ndarray, name: str, filled: RowArrays, refused: dict[int, Any]
-    ) -> None:
-        """Explain a block; if the model fails on it, halve it until only the failing rows are left out."""
-        try:
-            filled.put(block, self._explain(rows[block], name))
-        except ModelError as error:
-            if len(block) == 1:
-                refused[int(block[0])] = error
-                return
-            half = len(block) // 2
-            self._keep_going(rows, block[:half], name, filled, refused)
-            self._keep_going(rows, block[half:], name, filled, refused)
-
     def _result(self, rows: Array, name: str, filled: RowArrays, refused: dict[int, Any]) -> Explanation:
         engine, categories = self._parts_of(name)
         names = ("predicted",) if self.predictor.predicted else self.predictor.output_names
@@ -554,12 +542,14 @@ class TExplainer:
     def _record(self, name: str) -> dict[str, Any]:
         """The settings that are stored with the result; plain values only."""
         plain = {k: v for k, v in self.arguments.items() if isinstance(v, (str, int, float, type(None)))}
+        engine = self._parts_of(name)[0]
         return {
             **plain,
             "attribution": name,
             "question": ATTRIBUTIONS[name].question,
-            "why": ATTRIBUTIONS[name].why(self._parts_of(name)[0]),
-            "width": self._parts_of(name)[0].width,
+            "how": ATTRIBUTIONS[name].computed(engine),
+            "why": engine.why,
+            "width": engine.width,
             "model": type(self.predictor.model).__name__,
             "fingerprints": self._fingerprints,
             "categorical_features": list(self._why),

@@ -280,7 +280,7 @@ def test_serve_ends_in_peace_however_early_it_is_interrupted():
     assert said[0].startswith("Open http://127.0.0.1:") and said[1:] == ["Stopped."]
 
 
-def test_serve_says_where_and_a_rival_that_does_not_fit_is_a_message(bench):
+def test_serve_says_where_and_an_explainer_that_does_not_fit_is_a_message(bench):
     from texplainer.app import _others
 
     model, rows = fitted()

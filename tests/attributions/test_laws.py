@@ -241,7 +241,7 @@ def test_shares_add_up_with_categories_and_missing_cells():
     assert np.abs(explanation[:, "kind"].values).max() > 0.1 and abs(explanation[0, "b"].values) > 0
 
 
-# ---------------------------------------------------------------- 7. error bars
+# ---------------------------------------------------------------- 7. error bounds
 
 
 @pytest.mark.parametrize(

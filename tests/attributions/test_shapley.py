@@ -77,7 +77,7 @@ def test_trees_behind_a_column_transformer_are_exact(model, output, scale, backg
     model = bank_pipeline(model).fit(frame, y)
     background, rows = frame.iloc[:backgrounds], frame.iloc[200:202]
     found = TExplainer(model, background, attribution="shapley", scale=scale)(rows)
-    assert "exact Shapley values" in found.settings["why"]
+    assert "exact Shapley values" in found.settings["how"]
     for i in range(2):
         expected = enumerated(lambda t: output(model, t), rows.iloc[i], background)
         np.testing.assert_allclose(found.values[i].reshape(-1), expected, rtol=1e-10, atol=1e-12)
@@ -151,7 +151,7 @@ def test_a_model_and_its_function_agree_within_the_bounds(name):
     make, predict = DOORS[name]
     covered = []  # the errors of the rows beside each other are alike: they share their walks
     for exact, walked in both_doors(make(), predict, "probability" if name == "forest" else "log-odds", 5):
-        assert "exact Shapley values" in exact.settings["why"]
+        assert "exact Shapley values" in exact.settings["how"]
         gap = np.abs(exact.values - walked.values)
         covered.append(np.mean(gap <= exact.diagnostics.error + walked.diagnostics.error))
         assert gap.max() > 1e-6  # one is an estimate
@@ -168,7 +168,7 @@ def test_a_network_and_its_function_point_the_same_way():
         return np.log(p / (1 - p))
 
     own, walked = next(both_doors(network, log_odds, "log-odds"))
-    assert "line integrals" in own.settings["why"]
+    assert "line integrals" in own.settings["how"]
     one, other = own.values.reshape(-1), walked.values.reshape(-1)
     assert one @ other >= 0.98 * np.linalg.norm(one) * np.linalg.norm(other)
 
@@ -222,7 +222,7 @@ def test_path_dependent_values_are_those_of_xgboost():
         np.testing.assert_allclose(found.values[:, :, output], sign * own[:, :-1], atol=1e-5)
         np.testing.assert_allclose(found.base_values[output], sign * own[0, -1], atol=1e-5)
     assert np.abs(found.diagnostics.completeness).max() < 1e-5
-    assert "path-dependent" in found.settings["why"]
+    assert "path-dependent" in found.settings["how"]
 
 
 def test_path_dependent_values_need_trees_with_covers():

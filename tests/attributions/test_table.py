@@ -1,6 +1,7 @@
 """The table of attributions, and how an attribution is chosen."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_a_live_explanation_has_shares_of_just_its_rows_and_features(tmp_path):
             dead.with_attribution("shapley")
 
 
-def test_readings_without_slopes_have_no_local_model():
+def test_attributions_without_slopes_have_no_local_model():
     explanation = TExplainer(NETWORK, X)(X[:5], attribution="variation")
     with pytest.raises(InputError, match="no local model"):
         explanation.surrogate(np.zeros(4))
@@ -69,9 +70,17 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     X = random.normal(size=(60, 3))
     forest = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
     trees, function = TExplainer(forest, X), TExplainer(lambda rows: np.tanh(rows).sum(axis=1), X)
-    assert "one feature at a time" in trees(X[:2]).settings["why"]
-    assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["why"]
+    assert "one feature at a time" in trees(X[:2]).settings["how"]
+    assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["how"]
     assert "walks" in str(function(X[:2], attribution="shapley"))
     assert "16 quantiles" in str(function(X[:2], attribution="variation"))
     asked = TExplainer(forest, X, engine="finite-difference", attribution="shapley")(X[:2])
-    assert asked.settings["why"].startswith("asked for; walks")
+    assert asked.settings["how"].startswith("walks") and asked.settings["why"] == "asked for"
+
+
+@pytest.mark.parametrize("name", ATTRIBUTIONS)
+def test_an_attribution_is_documented(name):
+    docs = Path(__file__).parents[2] / "docs"
+    assert f'"{name}"' in TExplainer.__doc__
+    assert f'"{name}"' in (docs / "guide.md").read_text(encoding="utf-8")
+    assert f"**{name}.**" in (docs / "meaning.md").read_text(encoding="utf-8")

@@ -146,7 +146,7 @@ def test_classes_cancel():
     np.testing.assert_allclose(found.values.sum(axis=-1), 0.0, atol=1e-12)
 
 
-def test_rows_do_not_depend_on_their_company():
+def test_rows_do_not_depend_on_the_other_rows():
     X = np.random.default_rng(5).normal(size=(150, 5))
     together = TExplainer(smooth, X, attribution="shapley")(X[:40])
     alone = TExplainer(smooth, X, attribution="shapley")(X[7:8])

@@ -210,7 +210,7 @@ def test_chunks_change_no_bit(batch_rows):
     np.testing.assert_array_equal(whole.values, parts.values)
 
 
-# ---------------------------------------------------------------- order, and the company of other features
+# ---------------------------------------------------------------- order, and other features beside
 
 
 def ordered(rows: int = 50) -> pd.DataFrame:

@@ -57,6 +57,22 @@ def run(*words: str) -> int:
 # ---------------------------------------------------------------- exit codes
 
 
+@pytest.mark.parametrize(
+    ("name", "option"), [("verify", "separator"), ("verify", "drop"), ("reasons", "attribution")]
+)
+def test_an_option_that_a_command_only_refuses_is_not_in_its_help(
+    name: str, option: str, capsys: Any
+) -> None:
+    words = {
+        "verify": ("x.npz", "--model", "model.skops", "--data", "data.csv"),
+        "reasons": ("model.skops", "data.csv"),
+    }
+    assert run(name, *words[name], f"--{option}", {"attribution": "slope"}.get(option, ";")) == 2
+    assert f"--{option}" in capsys.readouterr().err
+    assert run(name, "--help") == 0
+    assert f"--{option}" not in capsys.readouterr().out
+
+
 def test_usage_is_2_and_names_the_option(capsys: Any) -> None:
     assert run("explain") == 2
     assert run("nonsense") == 2
@@ -154,7 +170,8 @@ def test_options_reach_the_explainer(tmp_path: Path) -> None:
     assert found.output_names == ("0",)
     options = results.read_result(out)[0]["record"]["configuration"]["options"]
     assert options["bounds"] == [-9.0, 9.0] and options["step"] == 0.01 and options["batch_rows"] == 64
-    assert run("verify", out, "--model", "model.skops", "--data", "data.csv") == 0
+    assert run("verify", out, "--model", "model.skops", "--data", "data.csv", "-o", "rows.csv") == 0
+    assert Path("rows.csv").read_text().splitlines()[:2] == ["row,outcome,difference", "0,identical,0.0"]
 
 
 def test_the_choices_are_those_of_the_tables() -> None:

@@ -46,7 +46,7 @@ def states():
 
 
 @pytest.mark.parametrize("name", EXPLAINERS)
-def test_every_rival_keeps_the_contract(name, mlp, forest):
+def test_every_explainer_keeps_the_contract(name, mlp, forest):
     if name in OPTIONAL:
         pytest.importorskip(OPTIONAL[name])
     if name in BOOSTERS_ONLY:
@@ -259,7 +259,7 @@ def test_gradient_shap_adds_up_on_a_linear_network():
 @pytest.mark.parametrize(
     "name", ["shap", "lime", "lime_continuous", "integrated_gradients_mean", "gradient_shap"]
 )
-def test_a_rival_is_built_again_on_another_background_or_seed(name, mlp):
+def test_an_explainer_is_built_again_on_another_background_or_seed(name, mlp):
     options = FAST.get(name, {})
     explain = EXPLAINERS[name](mlp, X[:60], **options)
     here = explain(X[:2]).values
@@ -271,7 +271,7 @@ def test_a_rival_is_built_again_on_another_background_or_seed(name, mlp):
         assert not np.allclose(explain.rebuilt(seed=1)(X[:2]).values, here)
 
 
-def test_what_a_rival_answers_is_its_attribution(mlp, forest):
+def test_what_an_explainer_answers_is_its_attribution(mlp, forest):
     from texplainer.metrics.evidence.explained import unit_of
 
     wanted = {"lime_continuous": "sd", "gradient": "slope", "smoothgrad": "slope", "saliency": "slope"}
@@ -289,7 +289,7 @@ def test_what_a_rival_answers_is_its_attribution(mlp, forest):
 
 
 @pytest.mark.filterwarnings("ignore:.*converged.*")
-def test_margins_of_several_classes_are_one_against_the_rest():
+def test_log_odds_of_several_classes_are_one_against_the_rest():
     model = MLPClassifier((8,), max_iter=50, random_state=0).fit(X, Y + (X[:, 3] > 0.5))
     p = model.predict_proba(X[:5])
     ours = explainers.torch_network(model, "log-odds")(torch.tensor(X[:5])).detach().numpy()

@@ -11,7 +11,16 @@ import texplainer as tx
 from texplainer import Explanation
 from texplainer.attributions.table import GENERAL
 from texplainer.errors import ModelError, UndefinedRowsWarning
-from texplainer.explanation.fields import CATEGORY, FACTS, FIELDS, axes_of, blank_like, blanks, held
+from texplainer.explanation.fields import (
+    CATEGORY,
+    FACTS,
+    FIELDS,
+    axes_of,
+    blank_like,
+    blanks,
+    by_halves,
+    held,
+)
 
 
 def table(rows: int = 60) -> np.ndarray:
@@ -89,3 +98,34 @@ def test_arrays_that_are_not_listed_have_rows_first() -> None:
     assert axes_of(CATEGORY + "a/b", np.zeros((2, 4, 1))) == "r.o"
     assert blank_like("trace_h", np.zeros((2, 7)), 3).shape == (3, 7)
     assert {*held({"trace_h": np.zeros(1), "values": np.zeros(1)}, "short")} == {"values"}
+
+
+def outcome_by_halves(rows, failing, kind=Exception, error=ValueError):
+    """What is called for `rows` if the work fails on `failing`: the blocks that worked, the rows that did not."""
+    worked, failed = [], []
+
+    def work(block):
+        if failing & {int(row) for row in block}:
+            raise error(f"{failing}")
+        worked.append([int(row) for row in block])
+
+    by_halves(rows, work, lambda row, error: failed.append((row, type(error))), kind)
+    return worked, failed
+
+
+@pytest.mark.parametrize("rows", [range(10, 17), np.arange(10, 17)], ids=["range", "array"])
+@pytest.mark.parametrize("failing", [set(), {10}, {13}, {12, 13, 16}, set(range(10, 17))])
+def test_only_the_failing_rows_are_left_out(rows, failing):
+    worked, failed = outcome_by_halves(rows, failing)
+    kept = [row for row in range(10, 17) if row not in failing]
+    assert [row for block in worked for row in block] == kept
+    assert failed == [(row, ValueError) for row in sorted(failing)]
+
+
+def test_a_block_that_works_is_not_divided():
+    assert outcome_by_halves(range(6), set()) == ([[0, 1, 2, 3, 4, 5]], [])
+
+
+def test_errors_of_another_kind_are_raised():
+    with pytest.raises(ValueError):
+        outcome_by_halves(range(6), {3}, kind=KeyError)

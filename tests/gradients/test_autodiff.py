@@ -75,7 +75,7 @@ def test_a_torch_model_is_left_as_found():
     assert not next(net.parameters()).requires_grad
 
 
-def test_a_row_alone_and_in_company():
+def test_a_row_alone_and_in_a_batch():
     """torch sums a row's products in an order that may depend on its place: equal within the error bound."""
     gradient = autodiff.build(predictor_of(network(dtype=torch.float32)), X, Settings()).gradient
     together = gradient(np.tile(X, (10, 1)))
@@ -159,7 +159,7 @@ for scale in ("raw", "probability"):
     exact = autodiff.build(predictor, read, Settings())
     found, twin = exact.gradient(read), finite_difference.build(predictor, read, Settings()).gradient(read)
     assert np.linalg.norm(found.values - twin.values) < 1e-2 * np.linalg.norm(found.values)
-print(exact.why)
+print(exact.how)
 """
 
 

@@ -1,7 +1,7 @@
 """Every engine of the table keeps the same contract, on real fitted models, outputs and scales.
 
 An exact engine agrees with finite differences within the latter's own error bound; every engine gives
-arrays of the promised shapes, says why it was chosen, and gives a row the same answer in any company.
+arrays of the promised shapes, says why it was chosen, and gives a row the same answer whatever else is in the batch.
 A new line in `ENGINES` needs a line in `MODELS` here.
 """
 
@@ -74,7 +74,7 @@ def test_every_engine_has_a_model():
 def test_contract(engine, make, scale):
     predictor = _predictor(make(), scale)
     built = choose(predictor, X, engine, Settings(bandwidth=0 if engine != "tree" else 0.25))
-    assert built.name == engine and built.why.startswith("asked for; ")
+    assert built.name == engine and built.why == "asked for"
     rows = X[:24]
     found = built.gradient(rows)
     shape = (*rows.shape, len(predictor.outputs))
@@ -106,13 +106,19 @@ def test_one_output_is_a_column_of_all(engine, make, scale):
 
 def test_auto_takes_the_cheapest_exact_engine_and_says_why():
     explainer = TExplainer(network(THREE > 1), X)
-    assert explainer.engine.name == "closed-form" and "formula" in explainer.engine.at_point.why
+    assert explainer.engine.name == "closed-form" and "formula" in explainer.engine.at_point.how
     assert explainer(X[:2]).engine == "closed-form"
-    assert "one feature at a time" in explainer(X[:2]).settings["why"]
-    assert "formula" in explainer(X[:2], attribution="gradient").settings["why"]
+    assert "one feature at a time" in explainer(X[:2]).settings["how"]
+    assert "formula" in explainer(X[:2], attribution="gradient").settings["how"]
     black = TExplainer(lambda rows: rows[:, 0] ** 2, X)
     assert black.engine.name == "finite-difference"
     assert "closed-form: the model is not from scikit-learn" in black.engine.why
+    found = black(X[:2])
+    assert "  engine       finite-difference: differences of predictions, one feature at a time\n" in str(
+        found
+    )
+    assert found.settings["why"].startswith("closed-form: ")
+    assert "not tree: the model is not a tree ensemble." in black.engine_report().splitlines()
 
 
 @pytest.mark.parametrize("engine", ["closed-form", "autodiff", "tree"])

@@ -306,7 +306,7 @@ def test_a_row_of_one_feature_has_the_same_bits_alone():
         np.testing.assert_array_equal(alone.diagnostics.error[0], among.diagnostics.error[i])
 
 
-def test_only_readings_of_a_neighbourhood_average():
+def test_only_attributions_of_a_neighbourhood_average():
     fitted = LogisticRegression().fit(X, X[:, 0] > 0)
     assert TExplainer(fitted, X).engine.width > 0
     assert TExplainer(fitted, X, attribution="shapley").engine.width == 0.0

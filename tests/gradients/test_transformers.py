@@ -110,7 +110,7 @@ def test_unknown_transformers_and_subclasses_are_refused():
         def transform(self, X, copy=None):
             return super().transform(X) ** 2
 
-    with pytest.raises(Unsupported, match="Custom has no derivative"):
+    with pytest.raises(Unsupported, match="the derivative of the transformer Custom is not known"):
         transformer(Custom().fit(X))
     with pytest.raises(Unsupported, match="FunctionTransformer"):
         chain(make_pipeline(FunctionTransformer(np.sort), LogisticRegression()).fit(X[:, :1], Y))

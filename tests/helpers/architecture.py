@@ -171,7 +171,8 @@ def other_styles(source: Path = SOURCE) -> list[str]:
 def import_cycles(source: Path = SOURCE) -> list[str]:
     """Groups of modules that import each other, in any number of steps, at once or later.
 
-    Imports for type checkers alone do not count, and neither do those that `EXCEPTIONS` names.
+    Imports for type checkers alone do not count, those that `EXCEPTIONS` names, and the entries of a table, which are
+    imported by a name put together when they are asked for.
     """
     known = modules(source)
     graph = {

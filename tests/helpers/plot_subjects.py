@@ -77,7 +77,7 @@ def made(
         scale=scale,
         attribution=attribution,
         engine="closed-form",
-        settings={"why": "known by construction", "question": spec.question},
+        settings={"how": "known by construction", "question": spec.question},
         units=(spec.feature_unit,) * features,
     )
     return replace(explanation, live=Live(ask, np.arange(rows)))

@@ -66,14 +66,14 @@ def test_linear_models_are_explained_without_error():
 
 
 @pytest.mark.parametrize("name", ["shap_partition", "shap_partition_segments", "lime"])
-def test_rivals_that_mask_find_what_a_linear_model_adds(name):
+def test_other_explainers_that_mask_find_what_a_linear_model_adds(name):
     pytest.importorskip(name.partition("_")[0])
     found = IMAGE_EXPLAINERS[name](of_linear())(COLOUR)
     np.testing.assert_allclose(found.values, BLOCKS, atol=0.02 * np.abs(BLOCKS).max() + 1e-9)
     assert found.to_pixels().shape == (2, 8, 8) and (found.diagnostics.evaluations > 4).all()
 
 
-def test_rivals_that_differentiate():
+def test_other_explainers_that_differentiate():
     pytest.importorskip("captum")
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 1, bias=False)).double()
     images = np.moveaxis(COLOUR, -1, 1)
@@ -106,7 +106,7 @@ def test_what_does_not_fit_says_why():
     assert np.isnan(evaluation.per_row("deletion")["saliency"]).all()
 
 
-def test_company_changes_no_score():
+def test_other_explainers_change_no_score():
     alone = tx.evaluate({"slope": of_scenes()}, IMAGES, neighbours=3)
     both = tx.evaluate(
         {"slope": of_scenes(), "shapley": of_scenes(attribution="shapley")}, IMAGES, neighbours=3

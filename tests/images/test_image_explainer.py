@@ -1,4 +1,4 @@
-"""Explanations of images: exact where they can be, the same in any company, kept and cut like others."""
+"""Explanations of images: exact where they can be, the same whatever else is in the batch, kept and cut like others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_shares_sum_to_the_difference_to_the_baseline(model):
 
 
 @pytest.mark.parametrize("attribution", GENERAL)
-def test_an_image_is_explained_alike_in_any_company(attribution):
+def test_an_image_is_explained_alike_whatever_else_is_in_the_batch(attribution):
     explainer = tx.ImageExplainer(subjects.network(), segments=GRID, attribution=attribution)
     together = explainer(IMAGES)
     for i in range(len(IMAGES)):

@@ -333,7 +333,7 @@ def test_shapes_and_slices():
 
 
 @pytest.mark.parametrize("engine", ["auto", "finite-difference"])
-def test_rows_do_not_depend_on_their_company(engine):
+def test_rows_do_not_depend_on_the_other_rows(engine):
     explainer = tx.TExplainer(polynomial(), X, engine=engine)
     together = explainer.interactions(X[:9]).values
     np.testing.assert_allclose(explainer.interactions(X[4:5]).values[0], together[4], rtol=1e-12, atol=1e-12)

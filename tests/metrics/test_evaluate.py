@@ -347,4 +347,7 @@ def test_infidelity_judges_what_is_shown_and_the_local_model_has_a_metric_of_its
 def test_the_page_lists_every_metric():
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     for name, metric in METRICS.items():
-        assert f"| `{name}` |" in page and metric.better in ("low", "high"), name
+        cells = (metric.label, metric.better, metric.family, metric.convention, metric.reference)
+        shown = [cell.replace("|", "\\|").replace("*", "&#42;") for cell in cells]
+        row = f"| {' | '.join([f'`{name}`', *shown])} |"
+        assert row in page, f"docs/metrics.md lacks the row\n{row}"

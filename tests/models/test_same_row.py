@@ -1,4 +1,4 @@
-"""The same row alone, in company and in other batches: the same bits, or differences of a stated size."""
+"""The same row alone and in batches: bit-identical, or differences of a stated size."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def every_way(model: Any, **settings: Any) -> tuple[Any, list[Any]]:
 @pytest.mark.parametrize("attribution", GENERAL)
 @pytest.mark.parametrize("engine", ["auto", "finite-difference"])
 @pytest.mark.parametrize("name", EXACT)
-def test_the_same_bits_in_any_company(name: str, engine: str, attribution: str) -> None:
+def test_a_row_is_bit_identical_in_any_batch(name: str, engine: str, attribution: str) -> None:
     together, others = every_way(made(name), engine=engine, attribution=attribution)
     for other in others:
         for array in ("values", "predictions", "error"):
@@ -107,7 +107,7 @@ def test_differences_have_the_stated_size(name: str, attribution: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("hidden", [(30, 20), (64, 64, 64)])
-def test_gradients_of_a_network_have_the_same_bits_in_any_company(hidden: tuple[int, ...]) -> None:
+def test_gradients_of_a_network_are_bit_identical_in_any_batch(hidden: tuple[int, ...]) -> None:
     explainer = tx.TExplainer(MLPClassifier(hidden, max_iter=30, random_state=0).fit(X, y), X[:60])
     together = explainer(X, attribution="gradient").values
     for part in (slice(0, 1), slice(0, 5), slice(33, 50)):

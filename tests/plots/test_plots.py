@@ -135,7 +135,7 @@ def test_bars_are_hatched_on_a_kink_and_carry_their_error():
         np.testing.assert_allclose(np.ptp(segments[:, :, 0], axis=1) / 2, 0.1 * np.abs(widths(ax)))
 
 
-def test_fragile_rows_say_why():
+def test_unstable_rows_say_why():
     ax = plots.waterfall(made()[3])
     assert ax.get_title(loc="left") == "unstable: kink in 'age'"
     assert plots.waterfall(made()[0]).get_title(loc="left") == ""
@@ -238,7 +238,7 @@ def test_piles_keep_equal_values_apart():
     np.testing.assert_array_equal(ranks(np.array([3.0, np.nan, 1.0, 2.0])), [1.0, np.nan, 0.0, 0.5])
 
 
-def test_heatmap_sorts_rows_by_prediction_and_marks_fragile_ones():
+def test_heatmap_sorts_rows_by_prediction_and_marks_unstable_ones():
     explanation = made()
     ax = plots.heatmap(explanation)
     order = np.argsort(explanation.predictions, kind="stable")

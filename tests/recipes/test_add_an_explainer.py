@@ -28,7 +28,7 @@ def line(add_file, monkeypatch):
     )
 
 
-def test_a_new_rival_explains_and_is_evaluated():
+def test_a_new_explainer_explains_and_is_evaluated():
     X = np.random.default_rng(0).normal(size=(40, 3))
     model = lambda rows: rows @ [1.0, -3.0, 2.0]  # noqa: E731
     explanation = tx.explainers.distance(model, X)(X[:5])
@@ -38,7 +38,7 @@ def test_a_new_rival_explains_and_is_evaluated():
     assert np.isfinite(found.per_row("pgi")["distance"]).all()
 
 
-def test_a_new_rival_is_known_to_the_command_line(job, command, capsys):
+def test_a_new_explainer_is_known_to_the_command_line(job, command, capsys):
     words = ("--rows", "3", "--explainers", "distance", "--metrics", "complexity")
     assert command("evaluate", "model.skops", "data.csv", *words) == 0
     assert "distance" in capsys.readouterr().out

@@ -67,7 +67,7 @@ def test_predictions_and_contributions_are_those_of_the_sparse_table(name):
     base = np.mean(np.asarray(model.predict(table[:100]), dtype=float))
     np.testing.assert_allclose(found.values.sum(axis=1), expected - base, atol=1e-4)
     assert explainer.engine.name == "tree"
-    assert "exact" in found.settings["why"]
+    assert "exact" in found.settings["how"]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -43,7 +43,7 @@ def test_category_encoders_encode_their_own_columns_only(encoder):
     assert [explainer.schema.names[j] for j in explainer.schema.levels] == ["town", "owner"]
     found = explainer(frame[:3])
     np.testing.assert_allclose(found.diagnostics.completeness, 0.0, atol=1e-9)
-    assert "exact" in found.settings["why"]
+    assert "exact" in found.settings["how"]
 
 
 @pytest.mark.parametrize("kind", [pd.Index, np.array, pd.Series, tuple, list])

@@ -61,4 +61,4 @@ def test_pipelines_are_explained_by_their_trees(model, numbers):
     expected = p if found.scale == "probability" else np.log(p / (1 - p))
     np.testing.assert_allclose(found.predictions, expected, atol=1e-5)
     np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), expected, atol=1e-5)
-    assert "exact" in found.settings["why"]
+    assert "exact" in found.settings["how"]

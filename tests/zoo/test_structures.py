@@ -124,7 +124,7 @@ def test_sums_of_trees_are_explained_exactly(name):
     explainer = tx.TExplainer(model, rows[:30])
     assert explainer.engine.name == "tree", explainer.engine_report()
     found = explainer(rows[30:33], attribution="shapley")
-    assert "exact" in found.settings["why"]
+    assert "exact" in found.settings["how"]
 
     def predict(table):
         return np.asarray(model.predict(table), dtype=float).reshape(len(table), -1)

@@ -109,7 +109,7 @@ def test_every_animal(name, tmp_path):
     assert np.all(np.isfinite(values)), "values"
     if animal.engine is not None:
         assert explainer.engine.name == animal.engine, explainer.engine.why
-    assert explainer.engine.why, "the engine's reason"
+    assert explainer.engine.how, "how it finds slopes"
     own = own_predictions(explainer, rows)
     if own is not None and not animal.returned:
         found = np.asarray(explanation.predictions).reshape(ROWS, -1)

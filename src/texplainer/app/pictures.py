@@ -1,6 +1,6 @@
 """The explorer of images: the report of their explanations, behind the explorer's guard.
 
-There is nothing to move: pixels are no controls.
+Pixels cannot be edited: the page only shows explanations.
 """
 
 from __future__ import annotations

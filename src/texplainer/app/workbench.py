@@ -1,4 +1,4 @@
-"""What the explorer computes: plain questions in, plain answers out, no web in sight.
+"""What the explorer computes: a mapping in, a mapping out, without any code for the web.
 
 A row is a mapping from feature to cell, as a person types it. Every explainer has a lock of its own, so that
 tabs may ask at once while no model or other explainer is entered twice.
@@ -23,6 +23,7 @@ from texplainer.errors import InputError
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
 from texplainer.explanation.text import cell_text
+from texplainer.explanation.views import evenly
 from texplainer.reasons.columns import typical_values
 from texplainer.reasons.curve import ice_curve
 from texplainer.report import payloads
@@ -191,7 +192,7 @@ class Workbench:
 
     @cached_property
     def _overview(self) -> dict[str, Any]:
-        kept = np.unique(np.linspace(0, len(self.rows) - 1, min(len(self.rows), OVERVIEW_ROWS)).astype(int))
+        kept = evenly(len(self.rows), OVERVIEW_ROWS)
         found = self._ask(MAIN, self.rows[kept])
         with self._locks[MAIN]:
             payload = payloads.explanation_payload(found, curves=False)

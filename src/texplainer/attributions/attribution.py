@@ -97,8 +97,8 @@ class Attribution:
     trees_only
         Whether only tree ensembles have it.
     how
-        A function from the engine to a description of how values are computed, for `why`; None if
-        they are computed from slopes at the row.
+        A function from the engine to a description of how values are computed; None if they are computed from
+        the engine's slopes.
     """
 
     question: str
@@ -123,12 +123,9 @@ class Attribution:
         per_unit = context.predictor.schema.numeric & (self.unit == "slope")
         return np.where(per_unit, context.background.sigma, 1.0)
 
-    def why(self, engine: Engine) -> str:
-        """How the values are computed, and why with this engine."""
-        words = engine.why.split("; ")  # "asked for", how slopes are found, why no other engine fits
-        if self.how is not None:
-            words[int(words[0] == "asked for")] = self.how(engine)
-        return "; ".join(words)
+    def computed(self, engine: Engine) -> str:
+        """How the values are computed."""
+        return engine.how if self.how is None else self.how(engine)
 
 
 # ---------------------------------------------------------------- the relative change

@@ -30,7 +30,7 @@ LARGEST = 1e30  # of a prediction: scikit-learn adds up squares of float32
 HELD_OUT = 8  # every eighth point judges the fit
 DIGITS = 20  # binary ones, of the SD
 CLOSE = 0.25  # of the variance of f: the most that may be left
-#: chosen on seven pairs of model and table; three times as many trees are no better
+#: chosen on seven pairs of model and table; three times as many trees are not better
 BOOSTING = {
     "random_state": 0,
     "max_iter": 100,

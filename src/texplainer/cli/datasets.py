@@ -16,11 +16,15 @@ Examples:
 """
 )
 @click.argument("name", required=False)
-@click.option(
-    "-o", "--out", metavar="FILE", help="Write the test part, with its target, as .csv or .parquet."
-)
+@click.option("-o", "--out", metavar="FILE", help="Write a part, with its target, as .csv or .parquet.")
 @click.option("--model", metavar="FILE.skops", help="Also train a small network on the training part.")
-@click.option("--part", type=click.Choice(["train", "test", "all"]), default="test", show_default=True)
+@click.option(
+    "--part",
+    type=click.Choice(["train", "test", "all"]),
+    default="test",
+    show_default=True,
+    help="The rows to write.",
+)
 def command(name: str | None, out: str | None, model: str | None, part: str) -> None:
     """List the data sets and their state, or write the data set NAME to a file."""
     if name is None:

@@ -36,7 +36,7 @@ Examples:
 @click.option(
     "--neighbours", type=click.IntRange(1), default=10, show_default=True, help="Neighbours per row."
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random draws.")
 @click.option(
     "-o", "--out", metavar="FILE", help="Scores: .npz, .csv, .md or .html; the table is always printed."
 )

@@ -137,7 +137,7 @@ def _run(job: Any, out: str, arguments: dict[str, Any]) -> int:
     from texplainer.files import audit
 
     if arguments["sign"]:
-        audit.sign("", Path(arguments["sign"]))  # a wrong key is told before the work, not after
+        audit.sign("", Path(arguments["sign"]))  # a wrong key is reported before the work, not after
     report = run(
         job.explainer,
         job.table,

@@ -29,12 +29,12 @@ class Number(click.ParamType):
             self.fail(f"{value!r} is neither {' nor '.join(self.words)} nor a number", param, ctx)
 
 
-class Readings(click.Choice):
+class Attributions(click.Choice):
     """The name of an attribution, or several separated by commas."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Check every name."""
-        return ",".join(super(Readings, self).convert(name, param, ctx) for name in str(value).split(","))
+        return ",".join(super(Attributions, self).convert(name, param, ctx) for name in str(value).split(","))
 
 
 def _output(_: Any, __: Any, values: tuple[str, ...]) -> Any:
@@ -94,7 +94,7 @@ _EXPLAINER = (
     click.option("--smoothing", type=float, help="Bandwidth of slopes, in SDs.  [default: 0.25]"),
     click.option(
         "--attribution",
-        type=Readings(["auto", *ATTRIBUTIONS]),
+        type=Attributions(["auto", *ATTRIBUTIONS]),
         default="auto",
         help=" ".join(f"{name}: {spec.question}" for name, spec in ATTRIBUTIONS.items()),
     ),
@@ -159,6 +159,13 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_MODEL):
         function = option(function)
     return function
+
+
+def hide(command: click.Command, *names: str) -> None:
+    """Leave options out of a command's help that it only refuses."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name in names:
+            parameter.hidden = True
 
 
 def chosen(arguments: dict[str, Any]) -> dict[str, Any]:

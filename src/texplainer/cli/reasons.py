@@ -92,6 +92,9 @@ def command(model: str, data: str, rows: tuple[int, ...], out: str | None, **arg
     return 0
 
 
+options.hide(command, "attribution")
+
+
 def _explained(job: Any, frame: Any, labels: list[int]) -> Any:
     """The explanation of some rows, each with its position in the file as its label."""
     import numpy as np

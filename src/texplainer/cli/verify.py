@@ -9,6 +9,8 @@ import click
 
 from texplainer.cli import options
 
+RECORDED = ("drop", "separator", "decimal")
+
 
 @click.command(
     epilog="""\b
@@ -50,8 +52,9 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
 
     if out is not None:
         options.refuse_overwriting(out, result, data, model, arguments["background"])
-    if arguments["drop"]:
-        raise click.UsageError("--drop is recorded in the result; omit it.")
+    for name in RECORDED:
+        if arguments[name]:
+            raise click.UsageError(f"--{name} is recorded in the result; omit it.")
     with waiting(f"recomputing {result}"):
         check = _verifier(result)(
             result,
@@ -77,6 +80,9 @@ def command(result: str, model: str, data: str, show: int, out: str | None, **ar
     return 1 if check.outcome == verify.DIFFERENT else 0
 
 
+options.hide(command, *RECORDED)
+
+
 def _verifier(result: str) -> Any:
     """One file, or a folder of shards."""
     if Path(result).is_dir():
@@ -99,6 +105,6 @@ def _list_rows(check: Any, show: int) -> None:
 
 def _write(check: Any, out: str) -> None:
     with click.open_file(out, "w") as file:
-        file.write("row,stability,difference\n")
+        file.write("row,outcome,difference\n")
         for row, word, gap in zip(check.rows, check.outcomes, check.gaps, strict=True):
             file.write(f"{row},{word},{float(gap)!r}\n")

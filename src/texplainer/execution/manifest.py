@@ -82,7 +82,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], list[ShardRecord]] | No
         )
     found: dict[int, ShardRecord] = {}
     for line in lines[1:]:
-        with contextlib.suppress(TypeError):  # the summing-up line is no record
+        with contextlib.suppress(TypeError):  # the last line is not a record
             record = ShardRecord(**line)
             found[record.index] = record
     return header, list(found.values())

@@ -25,8 +25,9 @@ from texplainer.errors import InputError
 from texplainer.explanation import fields
 from texplainer.explanation.explanation import Explanation
 from texplainer.files import formats
+from texplainer.gradients.engine import BATCH
 
-BLOCKS = {True: 4032, False: 512}  # of exact engines, whose calls are short; of all others
+BLOCKS = {True: BATCH, False: 512}  # of exact engines, whose calls are short; of all others
 MOST_ROWS = 32_768  # a shard by default: seconds to minutes of work
 MOST_CELLS = 2**19  # of a shard by default, rows times features: some ten MB, however wide the table
 SHARDS_A_WORKER = 4  # so that no worker is idle for long at the end

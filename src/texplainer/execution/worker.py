@@ -31,7 +31,7 @@ from texplainer.execution import plan
 from texplainer.execution.plan import Shard
 from texplainer.explainer import TExplainer
 from texplainer.explanation.explanation import Explanation
-from texplainer.explanation.fields import is_text
+from texplainer.explanation.fields import by_halves, is_text
 from texplainer.files.paths import put_whole
 from texplainer.files.sources import ParquetRows, RowStream, digest_rows, encode_parquet
 from texplainer.models.libraries import library_called
@@ -145,23 +145,24 @@ def _attempt(job: ShardJob, stream: RowStream, shard: Shard) -> ShardRecord:
 
 
 def explain_block(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
-    """Explain one block, beside the identifiers of its rows if they have any."""
+    """Explain one block, beside the identifiers of its rows if they have any; failing rows are undefined."""
+    pieces: list[dict[str, np.ndarray]] = []
+    by_halves(
+        range(len(rows)),
+        lambda part: pieces.append(_explained(job, rows.slice(part.start, len(part)))),
+        lambda _, error: pieces.append(job.layout.blank(1, f"{type(error).__name__}: {error}")),
+    )
     label = job.explainer.arguments["id_column"] if job.layout.labels else None
-    return {**plan.row_labels(rows, label), **_explained(job, rows)}
+    found = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    return {**plan.row_labels(rows, label), **found}
 
 
 def _explained(job: ShardJob, rows: Any) -> dict[str, np.ndarray]:
-    """Explain some rows; those that fail again are left undefined, with their error as reason."""
+    """Explain some rows; those on which the model fails again are undefined, with its error as reason."""
     try:
         found = _again(job.retries, lambda: explain_quietly(job.explainer, rows))
     except ModelError as error:  # the explainer tried the rows one by one: all of them fail
         return job.layout.blank(len(rows), str(error))
-    except Exception as error:
-        if len(rows) == 1:
-            return job.layout.blank(1, f"{type(error).__name__}: {error}")
-        half = len(rows) // 2
-        first, second = _explained(job, rows.slice(0, half)), _explained(job, rows.slice(half))
-        return {name: np.concatenate([first[name], second[name]]) for name in first}
     undefined = _undefined(found)
     lost = np.nonzero(undefined.any(axis=1))[0]
     if job.retries and len(lost) and _recovers(job, rows.take(lost), int(undefined.sum())):

@@ -30,11 +30,8 @@ lrp = partial(captum, method="lrp")
 gradient = partial(captum, method="gradient")
 saliency = partial(captum, method="saliency")
 
-#: name -> (model, background, **choice) -> OtherExplainer; a method's own defaults and its better settings
-#: are lines
-#: of their own, and what draws at random has a line without a seed. Which question another explainer answers,
-#: its
-#: `attribution` says.
+#: name -> (model, background, **choice) -> OtherExplainer. A method's own defaults and its better settings are lines of
+#: their own; what draws at random has a line without a seed. `OtherExplainer.attribution` is the question it answers.
 EXPLAINERS: dict[str, Callable[..., OtherExplainer]] = {
     "shap": shap,
     "shap_25": partial(shap, references=25),

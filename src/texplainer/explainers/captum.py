@@ -27,16 +27,16 @@ from texplainer.errors import Unsupported
 from texplainer.explainers.base import (
     SHARES,
     SLOPE,
-    Attribute,
+    Counter,
     OtherExplainer,
     Task,
     evenly_spaced,
     needs,
     rebuildable,
+    row_by_row,
     task_of,
 )
 from texplainer.models.libraries.torch import evaluation_copy
-from texplainer.support.process import isolated
 from texplainer.types import Array
 
 #: Integrated Gradients: pieces of the path and Gauss nodes in each (together about the usual 50 steps), how
@@ -53,52 +53,6 @@ class Method:
     attribution: str
     cost: int
     call: Callable[[Any, Any, Any, int | None], Any]  # (method, rows, baseline, target) -> tensor
-
-
-METHODS = {
-    "integrated_gradients": Method(
-        "Integrated Gradients",
-        "IntegratedGradients",
-        SHARES,
-        PIECES * NODES,
-        lambda method, rows, baseline, target: _integrate(method, rows, baseline, target),
-    ),
-    "input_x_gradient": Method(
-        "Input x Gradient",
-        "InputXGradient",
-        SHARES,
-        1,
-        lambda method, rows, baseline, target: method.attribute(rows, target=target),
-    ),
-    "deeplift": Method(
-        "DeepLIFT",
-        "DeepLift",
-        SHARES,
-        2,
-        lambda method, rows, baseline, target: method.attribute(rows, baseline, target=target),
-    ),
-    "lrp": Method(
-        "LRP",
-        "LRP",
-        SHARES,
-        1,
-        lambda method, rows, baseline, target: method.attribute(rows, target=target),
-    ),
-    "gradient": Method(
-        "Gradient",
-        "Saliency",
-        SLOPE,
-        1,
-        lambda method, rows, baseline, target: method.attribute(rows, target=target, abs=False),
-    ),
-    "saliency": Method(
-        "Saliency",
-        "Saliency",
-        SLOPE,
-        1,
-        lambda method, rows, baseline, target: method.attribute(rows, target=target, abs=True),
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -191,18 +145,18 @@ def _integrate(method: Any, rows: Any, baseline: Any, target: int | None) -> tup
     """Integrate along the path in pieces, halving those that do not add up; (values, evaluations).
 
     Integrated Gradients of a path are the sum of those of its pieces. Captum's fifty steps over the whole
-    path miss up to 0.2 of the logit of a ReLU network, whose gradient jumps along the way; pieces between
+    path miss up to 0.2 of the logit of a ReLU network, whose gradient jumps along the path; pieces between
     jumps are exact, so only the pieces with a jump are refined.
     """
     rows = rows.detach()
-    way, count = rows - baseline, len(rows)
+    path, count = rows - baseline, len(rows)
     values, cost = 0.0 * rows, np.zeros(count)
     row = np.repeat(np.arange(count), PIECES)
     start, width = np.tile(np.arange(PIECES) / PIECES, count), 1 / PIECES
     for depth in range(DEPTH + 1):
         low, high = (rows.new_tensor(t)[:, None] for t in (start, start + width))
         part, delta = method.attribute(
-            baseline[row] + high * way[row], baseline[row] + low * way[row], target=target, n_steps=NODES,
+            baseline[row] + high * path[row], baseline[row] + low * path[row], target=target, n_steps=NODES,
             internal_batch_size=8192, return_convergence_delta=True,
         )  # fmt: skip
         cost += NODES * np.bincount(row, minlength=count)
@@ -215,15 +169,37 @@ def _integrate(method: Any, rows: Any, baseline: Any, target: int | None) -> tup
     return values, cost
 
 
+def _of_rows(method: Any, rows: Any, baseline: Any, target: int | None) -> Any:
+    return method.attribute(rows, target=target)
+
+
+def _from_baseline(method: Any, rows: Any, baseline: Any, target: int | None) -> Any:
+    return method.attribute(rows, baseline, target=target)
+
+
+def _signed(method: Any, rows: Any, baseline: Any, target: int | None) -> Any:
+    return method.attribute(rows, target=target, abs=False)
+
+
+METHODS = {
+    "integrated_gradients": Method(
+        "Integrated Gradients", "IntegratedGradients", SHARES, PIECES * NODES, _integrate
+    ),
+    "input_x_gradient": Method("Input x Gradient", "InputXGradient", SHARES, 1, _of_rows),
+    "deeplift": Method("DeepLIFT", "DeepLift", SHARES, 2, _from_baseline),
+    "lrp": Method("LRP", "LRP", SHARES, 1, _of_rows),
+    "gradient": Method("Gradient", "Saliency", SLOPE, 1, _signed),
+    "saliency": Method("Saliency", "Saliency", SLOPE, 1, _of_rows),
+}
+
+
 def _network(torch: Any, task: Task, scale: str, layers: bool) -> tuple[Any, str]:
     """Find the torch network to differentiate, and the scale its outputs are on."""
     predictor = task.predictor
     if predictor.kind != "torch":
         scale = "raw" if predictor.task == "regression" else scale
         if layers and scale == "log-odds" and len(predictor.all_names) > 2:
-            scale = (
-                "raw"  # the log-odds of one class against several are no layer such a method has a rule for
-            )
+            scale = "raw"  # the log-odds of one class against several are not a layer that such a method has a rule for
         return torch_network(predictor.model, scale), scale
     if scale == "probability":
         link = torch.nn.Softmax(dim=1) if len(predictor.all_names) > 1 else torch.nn.Sigmoid()
@@ -324,30 +300,19 @@ def _other(
     attribution: str,
     settings: dict[str, Any],
 ) -> OtherExplainer:
-    attribute = _row_by_row(one, settings["seed"], settings["samples"])
+    counter = Counter(subject.predict)
+
+    def values(row: Array) -> Array:
+        counter.rows += settings["samples"]
+        with quiet_hooks():
+            return one(row).detach().double().numpy()[0]
+
+    attribute = row_by_row(values, counter, settings["seed"])
     try_one_row(attribute, subject.task, name)
     return OtherExplainer(
         name, subject.task, attribute, attribution, settings=settings, predict=subject.predict,
         scale=subject.scale,
     )  # fmt: skip
-
-
-def _row_by_row(one: Callable[[Array], Any], seed: int | None, cost: int) -> Attribute:
-    """Explain rows one at a time, each from the same random state if there is a seed."""
-
-    def attribute(rows: Array) -> tuple[Array, Array]:
-        values = np.empty(rows.shape)
-        for i, row in enumerate(rows):
-            with quiet_hooks():
-                if seed is None:
-                    found = one(row)
-                else:
-                    with isolated(seed):
-                        found = one(row)
-            values[i] = found.detach().double().numpy()[0]
-        return values, np.full(len(rows), float(cost))
-
-    return attribute
 
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "logistic": "Sigmoid", "identity": "Identity"}

@@ -4,14 +4,14 @@ All that is known of a per-row array stands in its row of `FIELDS`: its axes, it
 that could not be explained, and which files hold it. Arrays that are not listed (an engine's own diagnostics)
 have rows first and are held by the full formats only. `FACTS` are the parts of an Explanation that are not
 arrays, each with its form in JSON. Arrays are indexed by number and by name (`position`), and filled block by
-block (`RowArrays`).
+block (`RowArrays`), without the rows that fail (`by_halves`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from texplainer.support.messages import suggest
 if TYPE_CHECKING:
     from texplainer.explanation.explanation import Explanation
 
+Rows = TypeVar("Rows", range, np.ndarray)
 CATEGORY = "category/"  # begins the name of a feature's level effects, (rows, levels, outputs)
 
 
@@ -309,6 +310,27 @@ class RowArrays:
             if name not in self.arrays:
                 self.arrays[name] = blank_like(name, array, self.rows)
             self.arrays[name][block] = array
+
+
+def by_halves(
+    rows: Rows,
+    work: Callable[[Rows], None],
+    fail: Callable[[int, Exception], None],
+    kind: type[Exception] = Exception,
+) -> None:
+    """Call `work` for all rows, or for halves of them where it raises an error of this `kind`.
+
+    `fail` is called with each row that fails by itself and with its error. Calls come in the order of the rows.
+    """
+    try:
+        work(rows)
+    except kind as error:
+        if len(rows) == 1:
+            fail(int(rows[0]), error)
+            return
+        half = len(rows) // 2
+        by_halves(rows[:half], work, fail, kind)
+        by_halves(rows[half:], work, fail, kind)
 
 
 def of_predicted_class(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

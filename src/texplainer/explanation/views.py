@@ -110,7 +110,7 @@ def summary(explanation: Explanation) -> tuple[str, list[tuple[str, str]]]:
     if explanation.settings.get("question"):
         facts.append(("question", str(explanation.settings["question"])))
     if explanation.engine:
-        facts.append(("engine", f"{explanation.engine}: {explanation.settings.get('why', '')}"))
+        facts.append(("engine", f"{explanation.engine}: {explanation.settings.get('how', '')}"))
     cost = arrays.get("evaluations")
     if cost is not None and len(cost) and np.isfinite(cost).all():  # not every other explainer counts
         facts.append(("evaluations", f"{int(cost.sum()):,} ({cost.mean():,.0f} a row)"))
@@ -241,6 +241,11 @@ def sample(explanation: Explanation, rows: int, seed: int = 0) -> Explanation:
         )
     drawn = np.random.default_rng(seed).permutation(len(explanation))[:rows]
     return explanation[np.sort(drawn)]
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+    """Positions of at most `most` of `count` rows, evenly spaced, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
 
 
 def sizes(explanation: Explanation) -> Explanation:

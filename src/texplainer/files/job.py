@@ -103,7 +103,7 @@ def prepare_job(
         "model": models.fingerprint(model),
         "data": {"name": table.path.name, "sha256": table.sha256, "rows": table.rows},
         "background": origin,
-        "configuration": {**options, "columns": list(columns), **_warn_unsupported(dialect)},
+        "configuration": {**options, "columns": list(columns), **_recorded_dialect(dialect)},
     }
     return ExplainJob(explainer, table, (*columns, *_declared(options, columns)), rows, facts)
 
@@ -124,7 +124,7 @@ def _with_levels(rows: Any, levels: Mapping[str, Sequence[Any]]) -> Any:
     return rows
 
 
-def _warn_unsupported(dialect: Dialect | None) -> dict[str, Any]:
+def _recorded_dialect(dialect: Dialect | None) -> dict[str, Any]:
     """The dialect for the record, where it is not the format's own."""
     said = {name: mark for name, mark in asdict(dialect or Dialect()).items() if mark is not None}
     return {"dialect": said} if said else {}

@@ -1,7 +1,7 @@
 """Explanations in and out of files, without pickle.
 
 The file's suffix says its format. A table (Parquet, Arrow, CSV, JSON lines) has one line per explained row
-and columns such as `values/age`; an npz archive has one entry per array. Everything that is no row (names,
+and columns such as `values/age`; an npz archive has one entry per array. Everything else (names,
 settings, base values, the audit record) is the header, JSON: inside the file, or beside it as
 `result.csv.json` for the formats that have no place for it. Written by plain pyarrow and numpy, readable by
 them. `ResultWriter` takes an explanation in pieces; `save_explanation` is one piece.
@@ -16,7 +16,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -84,13 +84,14 @@ def _joined(pieces: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]
 def open_result(path: Any) -> tuple[dict[str, Any], Iterator[dict[str, np.ndarray]]]:
     """Yield the header of a file and its arrays, in blocks of rows; any error becomes an InputError."""
     path = existing(path)
-    blocks = _told(path, result_format(path).blocks(path))
+    blocks = _damage_named(path, result_format(path).blocks(path))
     header = next(blocks)
     check_header(path, header)
     return header, _whole(path, blocks)
 
 
-def _told(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
+def _damage_named(path: Path, blocks: Iterator[Any]) -> Iterator[Any]:
+    """The blocks; an error of the library that reads them names the file."""
     try:
         yield from blocks
     except InputError:
@@ -379,9 +380,6 @@ def fit_width(array: np.ndarray, width: tuple[int, ...]) -> np.ndarray:
     out[:, :kept] = array[:, :kept]
     return out
 
-
-if TYPE_CHECKING:
-    from texplainer.explanation.explanation import Explanation
 
 MOST_LINES = 1_048_576  # of a sheet, its head included
 

@@ -167,7 +167,7 @@ def choose(predictor: Predictor, background: Array, engine: str, settings: Setti
                 f"engine={engine!r} cannot explain this {type(predictor.model).__name__}: {reason} "
                 "Use engine='auto' to take one that can."
             ) from None
-        return replace(built, why=f"asked for; {built.why}")
+        return replace(built, why="asked for")
     if settings.step != "auto":
         return _build(
             "finite-difference", predictor, background, settings
@@ -177,10 +177,10 @@ def choose(predictor: Predictor, background: Array, engine: str, settings: Setti
         try:
             built = _build(name, predictor, background, settings)
         except Unsupported as reason:
-            refusals.append(f"{name}: {reason}")
+            refusals.append(f"{name}: {str(reason).removesuffix('.')}")
         else:
-            # why no exact engine is at work is worth a word; why another exact one is not, is not
-            return built if built.exact else replace(built, why="; ".join([built.why, *refusals]))
+            # the reasons are reported only if no exact engine fits
+            return built if built.exact else replace(built, why="; ".join(refusals))
     raise InputError(f"no engine can explain this {type(predictor.model).__name__}: {'; '.join(refusals)}")
 
 

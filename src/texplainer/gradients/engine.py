@@ -86,12 +86,15 @@ class ExactShapley(Protocol):
 class Engine:
     """A gradient function with its name and the reason it was chosen.
 
+    `how` says how it finds slopes. `why` is "asked for", or why the exact engines do not fit the model; "" for an exact
+    engine that was chosen.
+
     `point` is the engine before its gradient was averaged over a neighbourhood, None where nothing was
     averaged; `at_point` is the one to ask for the derivative at the row itself in either case.
     """
 
     name: str
-    why: str
+    how: str
     gradient: Callable[[Any], Gradient]
     exact: bool = True
     averages: bool = False  # whether its gradient is an average over the neighbourhood already
@@ -108,6 +111,7 @@ class Engine:
     #: rows, row and column of some of their cells, values (values, features) of the columns -> exactly what
     #: f gains with each value in the cell, (cells, values, outputs); None where the model itself must tell
     replaced: Callable[[Array, np.ndarray, np.ndarray, Array], Array] | None = None
+    why: str = ""
 
     @property
     def at_point(self) -> Engine:

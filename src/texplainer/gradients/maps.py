@@ -11,7 +11,7 @@ Binary classifiers have two outputs throughout, [1-p, p] and [-z, z]. `LINKS` is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -102,6 +102,22 @@ def affine(matrix: Array, offset: Array | float = 0.0) -> Map:
         return rows @ matrix + offset, lambda d: d @ transposed
 
     return as_linear(forward)
+
+
+def beside(parts: Sequence[Map]) -> Map:
+    """Several maps of the same rows, their columns side by side."""
+
+    def forward(rows: Array) -> tuple[Array, Pullback]:
+        values, backs = zip(*(one(rows) for one in parts), strict=True)
+        ends = np.cumsum([0, *(v.shape[1] for v in values)])
+
+        def pullback(d: Array) -> Array:
+            found = [back(d[:, :, ends[i] : ends[i + 1]]) for i, back in enumerate(backs)]
+            return np.sum(found, axis=0)
+
+        return np.hstack(values), pullback
+
+    return forward
 
 
 # ---------------------------------------------------------------- from scores to probabilities and log-odds
@@ -308,7 +324,7 @@ def _check_values(chosen: Map, predictor: Predictor, sample: Array, allowed: flo
     gap = float(np.max(np.abs(expected - found)[known], initial=0.0)) / scale
     if not gap <= allowed:
         name = type(predictor.model).__name__
-        raise Unsupported(f"the formula of a {name} misses the model's predictions by {gap:.1e}.")
+        raise Unsupported(f"the formula of a {name} differs from the model's predictions by {gap:.1e}.")
 
 
 def _check_slopes(values: Array, predictor: Predictor, sample: Array, sigma: Array) -> None:

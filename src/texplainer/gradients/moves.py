@@ -26,12 +26,12 @@ from scipy.special import ndtri
 from texplainer.background.summary import HALF_WIDTH, robust_sd, varying_columns
 from texplainer.errors import InputError
 from texplainer.gradients.engine import BANDWIDTH, MOVE, Engine, Gradient, Settings
+from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
 LEAST, LARGEST = 1e-4, 100.0  # of the bandwidth: a smaller one does not move a point, a larger one overflows
 LEAST_NODES, MOST_NODES, EXTRA = 2, 8, 32  # on a side; EXTRA evaluations a side are shared by few features
-CELLS = 2**21  # of the predictions at hand at a time
 SHARED = 0.3  # part of the features' and of the background's level in a bound: a step that no node saw
 TRIAL, TRIAL_OF_MODELS = 1400, 12_000  # evaluations that calibrate: of a function, of a library's model
 COARSE = 3 / 8  # of them for whole rows by the rule itself, the others for some of their cells by more nodes
@@ -312,7 +312,7 @@ class AveragedDifferences:
         return np.mean(lengths, axis=0), cost
 
     def _moved(self, rows: Array, row: np.ndarray, column: np.ndarray, move: Array, pattern: int) -> Array:
-        """F at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
+        """Predictions at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
         signs = directions(rows.shape[1], PATTERNS)
         step = np.where(self.moves.half > 0, MOVE * self.sd, 0.0)
         low, high = (rows, rows) if self.moves.bounds is None else self.moves.bounds
@@ -342,7 +342,7 @@ class AveragedDifferences:
 
 
 def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, cells: Array) -> Array:
-    """F of rows[row] with the cell in `column` replaced, (entries, outputs)."""
+    """Predictions of rows[row] with the cell in `column` replaced, (entries, outputs)."""
     out = np.empty((len(row), len(predictor.outputs)))
     size = predictor.piece(rows.shape[1])
     for first in range(0, len(row), size):
@@ -404,8 +404,8 @@ def smooth(engine: Engine, predictor: Predictor, background: Array, settings: Se
     if engine.linear:
         return replace(engine, gradient=partial(_constant, engine), width=width, point=engine)
     found = averaged_differences(predictor, background, settings)
-    why = "differences of predictions, one feature at a time"
-    return replace(engine, why=why, gradient=found, width=width, point=engine)
+    how = "differences of predictions, one feature at a time"
+    return replace(engine, how=how, gradient=found, width=width, point=engine)
 
 
 def _constant(engine: Engine, rows: Array) -> Gradient:

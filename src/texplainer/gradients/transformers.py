@@ -57,7 +57,7 @@ def transformer(fitted: Any) -> Map:
     if make is None:
         known = ", ".join(TRANSFORMERS)
         raise Unsupported(
-            f"the transformer {type(fitted).__name__} has no derivative in the table (it holds {known})."
+            f"the derivative of the transformer {type(fitted).__name__} is not known; expected one of {known}."
         )
     return make(fitted)
 
@@ -151,7 +151,7 @@ def _monomials(rows: Array, powers: np.ndarray) -> Array:
 def _imputer(fitted: Any) -> Map:
     """Fill missing cells; a filled cell does not depend on the row."""
     if fitted.add_indicator or np.isnan(np.asarray(fitted.statistics_, dtype=float)).any():
-        raise Unsupported("a SimpleImputer that adds or drops columns has no derivative in the table.")
+        raise Unsupported("a SimpleImputer adds or drops columns.")
     if not np.isnan(fitted.missing_values):
         raise Unsupported(f"a SimpleImputer of {fitted.missing_values!r} jumps there.")
     return elementwise(
@@ -211,7 +211,7 @@ def _splines(fitted: Any) -> Map:
     """A basis of splines of each column; outside of the knots a line, a constant or an error, as it was fitted."""
     if fitted.extrapolation not in ("constant", "continue") or not fitted.include_bias:
         raise Unsupported(
-            f"a SplineTransformer with extrapolation={fitted.extrapolation!r} is not in the table."
+            f"the derivative of a SplineTransformer with extrapolation={fitted.extrapolation!r} is not known."
         )
     bases = fitted.bsplines_
     low, high = (np.array([basis.t[side(basis)] for basis in bases]) for side in (_first_knot, _last_knot))
@@ -248,7 +248,7 @@ def _function(fitted: Any) -> Map:
     if fitted.func is None:
         return identity
     if fitted.kw_args or fitted.accept_sparse or fitted.func not in SLOPES:
-        raise Unsupported("the function of a FunctionTransformer has no derivative in the table.")
+        raise Unsupported("the derivative of the function of a FunctionTransformer is not known.")
     return elementwise(SLOPES[fitted.func])
 
 

@@ -64,9 +64,9 @@ class ImageExplainer:
     smoothing
         Bandwidth around the full image, in units of presence; slopes are averaged over it.
     attribution
-    "slope" (what would a small change of a segment do?), "shapley" (contributions that add up to the
-    difference to the baseline), "variation" (how much does the prediction depend on a segment?) or
-    "gradient".
+        "slope" (what would a small change of a segment do?), "shapley" (contributions that add up to the
+        difference to the baseline), "variation" (how much does the prediction depend on a segment?) or
+        "gradient".
     batch_rows
         Maximal number of images per call of the model.
 

@@ -7,9 +7,7 @@ several explainers are compared by average ranks, the Friedman test and Nemenyi'
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
@@ -85,19 +83,6 @@ def friedman(ranks: Array) -> tuple[float, float]:
         return 0.0, 1.0
     found = friedmanchisquare(*ranks)
     return float(found[0]), float(found[1])
-
-
-def bootstrap_interval(
-    scores: Array, fold: Callable[[Array], Any], *, draws: int = 1000, level: float = 0.95, seed: int = 0
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of a statistic of scores per row; NaN without rows."""
-    known = scores[np.isfinite(scores)]
-    if not len(known):
-        return np.nan, np.nan
-    chosen = np.random.default_rng([seed, 21]).integers(0, len(known), (draws, len(known)))
-    found = np.array([fold(known[one]) for one in chosen])
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def critical_difference(explainers: int, rows: int, level: float = 0.95) -> float:

@@ -191,8 +191,6 @@ class Evaluation:
 
     def table(self, metrics: Sequence[str] | None = None, *, style: str = "plain") -> Any:
         """Render a table: "plain" text, "markdown", or a "rich" table; the best in bold, controls below."""
-        from texplainer.metrics.evaluation import render
-
         chosen = [j for name in metrics for j in self.columns_of(name)] if metrics else None
         return render(self, chosen, style)
 

@@ -52,7 +52,7 @@ def measure_all(
 
 
 def collapsed(notes: dict[str, str], subjects: int) -> dict[str, str]:
-    """Say once what is said of a metric for every explainer: it is the model's or the data's doing."""
+    """Report once what is the same for every explainer: the reason lies in the model or the data."""
     whose = {who: who.rpartition(": ")[2] for who in notes if ": " in who}
     common = {}
     for metric in dict.fromkeys(whose.values()):

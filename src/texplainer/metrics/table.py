@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from texplainer.errors import InputError
+from texplainer.metrics.evidence.common import CommonEvidence
 from texplainer.metrics.evidence.explained import ExplainerEvidence
 from texplainer.metrics.evidence.perturbations import comparable
 from texplainer.metrics.scores import accuracy, complexity, faithfulness, stability
@@ -65,48 +66,27 @@ def of_neighbours(score: Score) -> Measure:
 
 def of_inputs(score: Score) -> Measure:
     """Needs the attributions and the inputs of the rows and of their neighbours."""
-
-    def measure(seen: ExplainerEvidence) -> Any:
-        common = seen.common
-        return score(
-            seen.values,
-            seen.near_values,
-            comparable(common.rows),
-            comparable(common.near_rows),
-            seen.near_valid,
-        )
-
-    return measure
+    return _of_both(score, lambda common: (comparable(common.rows), comparable(common.near_rows)))
 
 
 def of_outputs(score: Score) -> Measure:
     """Needs the attributions and outputs of the rows and of their neighbours, probabilities if there are any."""
-
-    def measure(seen: ExplainerEvidence) -> Any:
-        common = seen.common
-        return score(seen.values, seen.near_values, common.outputs, common.near_outputs, seen.near_valid)
-
-    return measure
+    return _of_both(score, lambda common: (common.outputs, common.near_outputs))
 
 
-def of_margins(score: Score) -> Measure:
+def of_log_odds(score: Score) -> Measure:
     """Needs the attributions and outputs of the rows and of their neighbours; log-odds for classifiers."""
-
-    def measure(seen: ExplainerEvidence) -> Any:
-        common = seen.common
-        return score(seen.values, seen.near_values, common.margins, common.near_margins, seen.near_valid)
-
-    return measure
+    return _of_both(score, lambda common: (common.log_odds, common.near_log_odds))
 
 
 def of_hidden(score: Score) -> Measure:
     """Needs a network's last hidden layer at the rows and their neighbours."""
+    return _of_both(score, lambda common: (common.hidden, common.near_hidden))
 
-    def measure(seen: ExplainerEvidence) -> Any:
-        common = seen.common
-        return score(seen.values, seen.near_values, common.hidden, common.near_hidden, seen.near_valid)
 
-    return measure
+def _of_both(score: Score, pair: Callable[[CommonEvidence], tuple[Array, Array]]) -> Measure:
+    """Needs the attributions and a pair of arrays: of the rows, and of their neighbours."""
+    return lambda seen: score(seen.values, seen.near_values, *pair(seen.common), seen.near_valid)
 
 
 def of_scaled_inputs(score: Score) -> Measure:
@@ -238,7 +218,7 @@ METRICS: dict[str, Metric] = {
                   "largest distance to the mean run; standard deviation", "the paper, Eq. 9"),
     "ris_openxai": Metric("RIS (OpenXAI)", of_inputs(partial(_RIS, convention="openxai")), "low",
                           "stability", "ratio of vector norms", _AGARWAL),
-    "ros_openxai": Metric("ROS (OpenXAI)", of_margins(partial(_ROS, convention="openxai")), "low",
+    "ros_openxai": Metric("ROS (OpenXAI)", of_log_odds(partial(_ROS, convention="openxai")), "low",
                           "stability", "ratio of vector norms, log-odds", _AGARWAL),
     "ris_skipped": Metric("RIS (zeros skipped)",
                           of_inputs(partial(_RIS, convention="zeros-skipped")), "low", "stability",
@@ -248,7 +228,7 @@ METRICS: dict[str, Metric] = {
                           "element-wise, exact zeros take no part", _AGARWAL),
     "ris_quantus": Metric("RIS (Quantus)", of_inputs(partial(_RIS, convention="quantus")), "low",
                           "stability", "element-wise, exact zeros lifted", _AGARWAL),
-    "ros_quantus": Metric("ROS (Quantus)", of_margins(partial(_ROS, convention="quantus")), "low",
+    "ros_quantus": Metric("ROS (Quantus)", of_log_odds(partial(_ROS, convention="quantus")), "low",
                           "stability", "element-wise over the plain distance of log-odds", _AGARWAL),
     "ris_norm": Metric("RIS*", of_scaled_inputs(stability.normwise_stability), "low", "stability",
                        "vector norm over root-mean-square step in SDs, worst neighbour", "texplainer"),

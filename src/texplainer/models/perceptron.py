@@ -52,7 +52,7 @@ class Layers:
 
     def __init__(self, model: Any) -> None:
         if model.activation not in ACTIVATIONS:
-            raise Unsupported(f"the activation {model.activation!r} is not in the table.")
+            raise Unsupported(f"the derivative of the activation {model.activation!r} is not known.")
         self.activation = ACTIVATIONS[model.activation]
         self.weights = {t: [np.ascontiguousarray(w, dtype=t) for w in model.coefs_] for t in WIDTHS}
         self.offsets = {t: [np.asarray(o, dtype=t) for o in model.intercepts_] for t in WIDTHS}

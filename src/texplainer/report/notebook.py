@@ -125,7 +125,7 @@ def beeswarm(explanation: Explanation, features: list[int], names: tuple[str, ..
     rows = np.nonzero(np.isfinite(values).all(axis=1))[0]
     if not len(rows) or not features:
         return ""
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(int))]
+    rows = rows[views.evenly(len(rows), ROWS)]
     shown = values[rows][:, features]  # (rows, features)
     low, high = min(0.0, float(shown.min())), max(0.0, float(shown.max()))
     span = (high - low) or 1.0

@@ -20,6 +20,7 @@ import numpy as np
 from texplainer.attributions import table
 from texplainer.explanation import text
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.files import audit
 from texplainer.reasons.columns import typical_values
 from texplainer.reasons.curve import Curve, ice_curve
@@ -65,7 +66,7 @@ def _kept(explanation: Explanation) -> np.ndarray:
     rows, features, outputs = explanation.arrays["values"].shape
     cells = 5 * features * outputs * 4  # two attributions: values and errors of both, slopes of one
     per_row = (cells + features * 6 + outputs * 12 + 30) * 4 / 3
-    return np.unique(np.linspace(0, rows - 1, min(rows, max(1, int(BUDGET / per_row)))).astype(int))
+    return evenly(rows, max(1, int(BUDGET / per_row)))
 
 
 # ------------------------------------------------------------------ attributions
@@ -125,7 +126,7 @@ def curves_of(both: list[Explanation]) -> dict[str, Any] | None:
     names, outputs = list(explainer.schema.names), list(explainer.predictor.output_names)
     if explainer.predictor.predicted:
         return None
-    kept = np.unique(np.linspace(0, len(first) - 1, min(len(first), CURVE_ROWS)).astype(int))
+    kept = evenly(len(first), CURVE_ROWS)
     found: dict[str, Any] = {}
     for i in kept.tolist():
         row = source(int(first.live.rows[i]))[1]  # pyright: ignore[reportOptionalMemberAccess]
@@ -161,7 +162,7 @@ def _curve(
 def curve_payload(curve: Curve) -> dict[str, Any]:
     """A curve as the page draws it; its column is thinned to a rug."""
     column = np.sort(curve.column)
-    kept = np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))
+    kept = evenly(len(column), RUG)
     lists = {"x": curve.x, "y": curve.y, "column": column[kept]}
     numbers = {"at": curve.at, "prediction": curve.prediction, "slope": curve.slope, "sd": curve.sd}
     return {
@@ -197,7 +198,7 @@ def attribution_words(explanation: Explanation) -> dict[str, Any]:
 
 
 def attribution_payload(explanation: Explanation) -> dict[str, Any]:
-    """One attribution of some rows: its words, values, error bars, slopes and doubts."""
+    """One attribution of some rows: its words, values, error bounds, slopes and doubtful entries."""
     arrays, rows = explanation.arrays, len(explanation)
     blank = np.full(rows, "", dtype=object)
     slopes = np.isfinite(arrays["gradient"]).any()
@@ -359,7 +360,7 @@ DOTS = 80  # of a picture, an inch
 def images_payload(explanation: Explanation) -> dict[str, Any]:
     """Everything the page shows of explained images."""
     rows = len(explanation)
-    kept = np.unique(np.linspace(0, rows - 1, min(rows, MOST_IMAGES)).astype(int))
+    kept = evenly(rows, MOST_IMAGES)
     found = both_attributions(explanation[kept])
     return {
         "kind": "images",

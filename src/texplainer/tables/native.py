@@ -32,7 +32,7 @@ LARGEST_EXACT = 2**53
 class Columns:
     """A table split into columns.
 
-    `labels` is the header of a frame whose names are no plain texts; `zones` are the time zones of columns,
+    `labels` is the header of a frame whose names are not plain texts; `zones` are the time zones of columns,
     `dtypes` those of a frame; `nulls` are the columns of a polars or Arrow table that hold one.
     """
 

@@ -32,7 +32,28 @@ from texplainer.tables.columns import (
 )
 from texplainer.types import Array
 
-_NEW_CATEGORY = threading.Lock()
+
+class UnseenCategories:
+    """The codes of categories that first occur in the rows to explain, by the name of their column.
+
+    A category gets the next free code of its column when it is first read, and keeps it. So a code means one
+    category in all calls and threads, and what one call adds changes nothing in another.
+    """
+
+    _lock = threading.Lock()
+
+    def __init__(self) -> None:
+        self._codes: dict[str, dict[Any, int]] = {}
+
+    def code(self, column: str, category: Any, known: int) -> int:
+        """The code of a category of a column; codes below `known` are those of the background."""
+        with self._lock:
+            codes = self._codes.setdefault(column, {})
+            return codes.setdefault(category, known + len(codes))
+
+    def of(self, column: str) -> list[Any]:
+        """The categories of a column in the order of their codes."""
+        return list(self._codes.get(column, ()))
 
 
 @dataclass(frozen=True)
@@ -72,8 +93,8 @@ class Schema:
     absent
         What the model takes a value for that a scipy sparse table does not store: 0, or NaN (missing).
     unseen
-        Column index -> {category met after the background: its code}. Only added to, and a code means one category
-        for good: calls from several threads do not disturb each other, nor do earlier calls change later ones.
+        The codes of categories that the background does not have. It is the only part that changes: reading a table
+        adds codes.
     """
 
     names: tuple[str, ...]
@@ -92,7 +113,7 @@ class Schema:
     narrow_floats: bool = False
     header: tuple[str, ...] = ()
     absent: float = 0.0
-    unseen: dict[int, dict[Any, int]] = field(default_factory=dict, compare=False)
+    unseen: UnseenCategories = field(default_factory=UnseenCategories, compare=False)
 
     @property
     def width(self) -> int:
@@ -207,13 +228,13 @@ class Schema:
         """Code -> category of what a column holds beyond its levels: what other calls met changes nothing here."""
         if not np.nanmax(values, initial=-1.0) >= len(self.levels[index]):
             return {}
-        met = list(self.unseen[index])
+        met = self.unseen.of(self.names[index])
         present = np.unique(values[values >= len(self.levels[index])]).astype(int)
         return {code: met[code - len(self.levels[index])] for code in present.tolist()}
 
     def categories(self, index: int) -> list[str]:
         """The categories of a column as text, by code; those met after the background come last."""
-        return [str(level) for level in (*self.levels[index], *list(self.unseen.get(index, ())))]
+        return [str(level) for level in (*self.levels[index], *self.unseen.of(self.names[index]))]
 
     def keys(self, rows: Array) -> list[tuple[bytes, tuple[Any, ...]]]:
         """What tells rows apart, also in another process: their floats, and their categories without a level."""
@@ -256,7 +277,7 @@ class Schema:
             ordinal=frozenset(ordinal),
             inner=self,
             layout=layout,
-            unseen={plain[c]: self.unseen.setdefault(c, {}) for c in self.levels if c in plain},
+            unseen=self.unseen,
         )
         return schema, layout.to_codes(rows, self.names)
 
@@ -264,7 +285,6 @@ class Schema:
         """Codes of a column of categories; a category met for the first time gets the next free code."""
         values = column.to_list() if isinstance(column, nw.Series) else column
         where = {level: float(code) for code, level in enumerate(self.levels[index])}
-        unseen = self.unseen.setdefault(index, {})
         out = np.empty(len(values))
         for i, value in enumerate(values):
             if native.is_missing(value):
@@ -273,8 +293,7 @@ class Schema:
                 out[i] = where[value]
             else:
                 self._check_new(value, i, index)
-                with _NEW_CATEGORY:  # a code means one category in all threads
-                    out[i] = unseen.setdefault(value, len(where) + len(unseen))
+                out[i] = self.unseen.code(self.names[index], value, len(where))
         return out
 
     def _check_new(self, value: Any, row: int, index: int) -> None:

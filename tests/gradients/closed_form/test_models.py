@@ -214,7 +214,7 @@ def test_closed_form_agrees_with_finite_differences(model, target):
         assert np.linalg.norm(gap * smooth) <= 1e-4 * np.linalg.norm(twin.values * smooth)
 
 
-def test_a_row_has_the_same_bits_alone_and_in_company():
+def test_a_row_is_bit_identical_alone_and_in_a_batch():
     predictor = _predictor(_fit(mlp(**NET), "three"), "probability")
     gradient = closed_form.build(predictor, X, Settings()).gradient
     together = gradient(np.tile(X, (6, 1))).values
@@ -238,10 +238,10 @@ class _Twisted(linear_model.LinearRegression):
 
 def test_what_is_not_in_the_table_falls_back_and_never_lies():
     forest = ensemble.RandomForestClassifier(3, random_state=0).fit(X, TARGETS["two"])
-    with pytest.raises(Unsupported, match="RandomForestClassifier has no closed form"):
+    with pytest.raises(Unsupported, match="closed form of a RandomForestClassifier is not known"):
         closed_form.build(_predictor(forest, "probability"), X, Settings())
     twisted = _Twisted().fit(X, SCORE)
-    with pytest.raises(Unsupported, match="_Twisted has no closed form"):
+    with pytest.raises(Unsupported, match="closed form of a _Twisted is not known"):
         closed_form.build(_predictor(twisted, "raw"), X, Settings())
     odd = make_pipeline(FunctionTransformer(np.sin), linear_model.LinearRegression()).fit(X, SCORE)
     engine = choose(_predictor(odd, "raw"), X, "auto", Settings(bandwidth=0))
@@ -253,7 +253,7 @@ def test_what_is_not_in_the_table_falls_back_and_never_lies():
 def test_a_model_whose_predictions_are_not_its_formula_is_refused():
     fitted = _fit(linear_model.LinearRegression(), "number")
     fitted.predict = lambda rows: np.tanh(np.asarray(rows) @ fitted.coef_)  # patched by its user
-    with pytest.raises(Unsupported, match="misses the model's predictions"):
+    with pytest.raises(Unsupported, match="differs from the model's predictions"):
         closed_form.build(_predictor(fitted, "raw"), X, Settings())
 
 

@@ -137,7 +137,7 @@ def test_zeros_of_a_step_function_are_flagged_and_never_called_stable(kind):
         "labels": lambda x: (x @ [1.0, -2.0, 0.5] > 0).astype(float),
     }[kind]
     explainer = tx.TExplainer(f, FOREST_ROWS, attribution="gradient", engine="finite-difference")
-    assert "step function" in explainer.engine.at_point.why
+    assert "step function" in explainer.engine.at_point.how
     found = explainer(FOREST_ROWS[:40])
     zero = np.all(found.values == 0, axis=1)
     assert zero.mean() > 0.5

@@ -132,7 +132,7 @@ def own_objective(y, p):
 
 
 FALLING_BACK = {
-    "miss the model's own predictions": lambda: Shifted(5, random_state=0).fit(X, Y),
+    "differs from the model's predictions": lambda: Shifted(5, random_state=0).fit(X, Y),
     "linear models": lambda: lgb.LGBMRegressor(n_estimators=3, linear_tree=True, verbose=-1).fit(X, Y),
     "no trees": lambda: xgb.XGBRegressor(n_estimators=3, booster="gblinear", n_jobs=1).fit(X, Y),
     "objective is a function": lambda: xgb.XGBRegressor(n_estimators=3, objective=own_objective).fit(X, Y),

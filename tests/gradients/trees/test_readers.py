@@ -116,7 +116,7 @@ REFUSED = {
     "no trees": linear_booster,
     "objective is a function, ": custom_xgboost,
     "objective is a function": custom_lightgbm,
-    "first guess": learned_start,
+    "initial estimator": learned_start,
     "statistics of the labels": catboost_categories,
 }
 

@@ -96,7 +96,7 @@ def test_equals_the_hard_trees_whatever_the_execution(seed, depth, width, featur
     assert not found[True][same].any()
 
 
-def test_alone_or_in_company_and_in_any_order_with_any_threads():
+def test_alone_or_in_a_batch_and_in_any_order_with_any_threads():
     rng = np.random.default_rng(3)
     trees = [random_tree(rng, 5, 1, 6) for _ in range(20)]
     ensemble = assemble(trees, features=5, base=[0.0], link="identity")
@@ -231,7 +231,7 @@ def assert_the_road_does_not_matter(explainer, table, rows):
     assert (spent <= 4 * (zero > 0) + 4 * zero).all()
 
 
-def test_rows_with_missing_cells_alone_or_in_company():
+def test_rows_with_missing_cells_alone_or_in_a_batch():
     model = xgb.XGBRegressor(n_estimators=20, n_jobs=1).fit(HOLES, REAL)
     explainer = TExplainer(model, HOLES[:200])
     whole = explainer(HOLES).values

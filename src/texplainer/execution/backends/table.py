@@ -1,7 +1,7 @@
 """The table of backends: a file and a line each.
 
 A backend carries shards to workers and their records back, in whatever order they finish: one function
-``Dispatch` shards) -> records`, found by the word or the object the user gave as `on`. Every backend gives
+(`Dispatch`, shards) -> records, found by the word or the object the user gave as `on`. Every backend gives
 the pickled job once to each worker and keeps only a few shards in flight.
 """
 

@@ -13,7 +13,7 @@ import numpy as np
 from texplainer.errors import Unsupported
 from texplainer.gradients import maps
 from texplainer.gradients.closed_form.kernel_machines import Scales
-from texplainer.gradients.maps import Map, Pullback, affine, compose, elementwise, identity
+from texplainer.gradients.maps import Map, Pullback, affine, beside, compose, elementwise, identity
 from texplainer.types import Array
 
 Formula = Callable[[Any], Scales]
@@ -72,24 +72,8 @@ def transformed_target(model: Any, formula: Formula) -> Scales:
         return {"raw": compose(inner, affine(np.diag(scale), mean))}
     undo = INVERSES.get(getattr(transformer, "inverse_func", None))
     if undo is None:
-        raise Unsupported("the way back from its transformed target has no derivative in the table.")
+        raise Unsupported("the derivative of the inverse of its target transformer is not known.")
     return {"raw": compose(inner, undo)}
-
-
-def beside(maps: Sequence[Map]) -> Map:
-    """Several maps of the same rows, their columns side by side."""
-
-    def forward(rows: Array) -> tuple[Array, Pullback]:
-        values, backs = zip(*(one(rows) for one in maps), strict=True)
-        ends = np.cumsum([0, *(v.shape[1] for v in values)])
-
-        def pullback(d: Array) -> Array:
-            parts = [back(d[:, :, ends[i] : ends[i + 1]]) for i, back in enumerate(backs)]
-            return np.sum(parts, axis=0)
-
-        return np.hstack(values), pullback
-
-    return forward
 
 
 def _average(maps: Sequence[Map], weights: Array | None = None) -> Map:
@@ -108,7 +92,7 @@ def _answer(member: Any, whole: Any, formula: Formula) -> Map:
     if not hasattr(whole, "classes_"):
         return _of(member, "raw", formula)
     if len(member.classes_) != len(whole.classes_):
-        raise Unsupported("a member knows some of the classes only.")
+        raise Unsupported("a member was fitted on some of the classes only.")
     return _of(member, "probability", formula)
 
 

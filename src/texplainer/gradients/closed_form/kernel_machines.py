@@ -15,7 +15,7 @@ from texplainer.errors import Unsupported
 from texplainer.gradients import maps
 from texplainer.gradients.closed_form import kernels
 from texplainer.gradients.closed_form.kernels import dense
-from texplainer.gradients.maps import Map, Pullback, affine, compose
+from texplainer.gradients.maps import Map, Pullback, affine, beside, compose
 from texplainer.types import Array
 
 #: scale -> map of all outputs
@@ -51,7 +51,7 @@ def vector_classifier(model: Any) -> Scales:
 def _decisions(model: Any, scores: Map) -> Scales:
     """Decisions are the margin of a machine without probabilities.
 
-    Platt's probabilities are no formula: libsvm finds even two of them by an iteration that it stops early.
+    Platt's probabilities do not have a formula: libsvm finds even two of them by an iteration that it stops early.
     """
     return {"raw": scores} if model.probability is True else {"raw": scores, "log-odds": scores}
 
@@ -89,7 +89,7 @@ def process_classifier(model: Any) -> Scales:
     if hasattr(base, "estimators_"):
         if model.multi_class != "one_vs_rest":
             raise Unsupported("a one-vs-one Gaussian process classifier has no probabilities.")
-        probability = compose(_beside([_laplace(part) for part in base.estimators_]), maps.normalise)
+        probability = compose(beside([_laplace(part) for part in base.estimators_]), maps.normalise)
         return {"probability": probability, "log-odds": compose(probability, maps.log_odds)}
     probability = compose(_laplace(base), maps.pair)
     return {"probability": probability, "log-odds": compose(probability, maps.log_odds)}
@@ -122,20 +122,5 @@ def _laplace(model: Any) -> Map:
         by_variance = -(bell * rates**3 * mean[:, None] / width**3).sum(axis=1)
         by_kernel = by_mean[:, None] * pull - 2 * by_variance[:, None] * (v @ root)  # (rows, points)
         return p[:, None], lambda d: back(d * by_kernel)
-
-    return forward
-
-
-def _beside(maps: list[Map]) -> Map:
-    """Several one-column maps of the same rows, side by side."""
-
-    def forward(rows: Array) -> tuple[Array, Pullback]:
-        values, backs = zip(*(one(rows) for one in maps), strict=True)
-
-        def pullback(d: Array) -> Array:
-            parts = [back(d[:, :, i : i + 1]) for i, back in enumerate(backs)]
-            return np.sum(parts, axis=0)
-
-        return np.hstack(values), pullback
 
     return forward

@@ -76,7 +76,9 @@ def dense(array: Any) -> Array:
 def kernel_named(kernel: Any, points: Array, rate: float | None, degree: float, shift: float) -> Map:
     """Give one of scikit-learn's pairwise kernels by its name (SVMs, kernel ridge)."""
     if not isinstance(kernel, str) or kernel not in NAMED:
-        raise Unsupported(f"the kernel {kernel!r} has no derivative in the table ({', '.join(NAMED)}).")
+        raise Unsupported(
+            f"the derivative of the kernel {kernel!r} is not known; expected one of {', '.join(NAMED)}."
+        )
     return NAMED[kernel](points, 1 / points.shape[1] if rate is None else float(rate), degree, shift)
 
 
@@ -121,7 +123,9 @@ def process(kernel: Any, points: Array) -> Map:
     """Map of a fitted Gaussian-process kernel, a tree of sums and products."""
     make = PARTS.get(type(kernel).__name__) if from_sklearn(kernel) else None
     if make is None:
-        raise Unsupported(f"the kernel {kernel} has no derivative in the table ({', '.join(PARTS)}).")
+        raise Unsupported(
+            f"the derivative of the kernel {kernel} is not known; expected one of {', '.join(PARTS)}."
+        )
     return make(kernel, points)
 
 

@@ -38,7 +38,7 @@ def formula(model: Any, of_table: OfTable | None = None) -> Scales:
     elif name in MODELS:
         found = MODELS[name](last)
     else:
-        raise Unsupported(f"a {type(last).__name__} has no closed form in the table.")
+        raise Unsupported(f"the closed form of a {type(last).__name__} is not known.")
     return {scale: compose(before, after) for scale, after in found.items()}
 
 
@@ -155,7 +155,9 @@ def _of_likelihoods(scores: Map, model: Any) -> Scales:
 def _calibrated(model: Any, formula: ensembles.Formula) -> Scales:
     """Average over folds Platt's sigmoid of an inner model (scikit-learn's own way to Platt since 1.9)."""
     if model.method != "sigmoid":
-        raise Unsupported(f"calibration by {model.method!r} has no derivative in the table; 'sigmoid' has.")
+        raise Unsupported(
+            f"the derivative of calibration by {model.method!r} is not known; expected 'sigmoid'."
+        )
     folds = [_calibrated_fold(fold, formula) for fold in model.calibrated_classifiers_]
 
     def probability(rows: Array) -> tuple[Array, Pullback]:

@@ -119,7 +119,7 @@ def _bisect(
         values[a], step[a] = differences(predictor, rows[a], f0[a], steps, bounds)  # line 8
         cost[a] = _linear_cost(predictor, rows[a], f0[a], h[a], values[a], bounds)  # lines 9-10
         trace_h[a, iterations[a] - 1], trace_cost[a, iterations[a] - 1] = h[a], cost[a]
-        rejected = ~(cost[a] <= epsilon)  # line 11; a NaN cost is no acceptance
+        rejected = ~(cost[a] <= epsilon)  # line 11; a NaN cost is not accepted
         singular = np.all(np.abs(values[a]).max(axis=1) * h[a][:, None] <= noise[a], axis=1)
         settled = (previous[a] != 0) & (np.abs(cost[a] - previous[a]) < epsilon)
         stop = ~rejected & ~(singular & constants.theta) & settled  # line 17

@@ -39,7 +39,7 @@ class Stencil:
 
 
 def fit_to_bounds(x: Array, step: Array, low: Array, high: Array, dtype: np.dtype) -> Stencil:
-    """ExplainContext the stencil of every entry inside [low, high]: centred, clamped or one-sided.
+    """Place the stencil of every entry inside [low, high]: centred, clamped or one-sided.
 
     A row outside the range keeps its own value as the edge. A side with less than a quarter of the
     step is not used: dividing by it would amplify the model's rounding.

@@ -143,7 +143,7 @@ def check(model: TreeModel, background: Array) -> None:
     gap = float(np.abs(found - expected)[known].max(initial=0.0)) / size
     if not gap <= ensemble.tolerance:
         raise Unsupported(
-            f"the trees as read miss the model's own predictions by {gap:.1e} on {len(sample)} rows."
+            f"the sum of its trees differs from the model's predictions by {gap:.1e} on {len(sample)} rows."
         )
 
 

@@ -27,6 +27,7 @@ from texplainer.gradients.trees.inputs import inputs_of
 from texplainer.gradients.trees.readers.table import split_pipeline
 from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
+from texplainer.tables.schema import UnseenCategories
 from texplainer.types import Array
 
 GRID = 64  # values of a column between which changes are looked for
@@ -37,7 +38,7 @@ NEAR = 64 * np.finfo(np.float64).eps  # how well an affine transformer is invert
 def fold(ensemble: TreeEnsemble, predictor: Predictor, background: Array, owner: np.ndarray) -> TreeEnsemble:
     """The same trees on the raw columns, `owner` of each input, or `Unsupported` with the reason."""
     if len(owner) != ensemble.features:
-        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {len(owner)}.")
+        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and get {len(owner)}.")
     owner = np.concatenate([owner, owner[[feature for feature, _ in ensemble.categories]]]).astype(int)
     inner = np.flatnonzero(ensemble.kind & LEAF == 0)
     left = (ensemble.kind[inner] & MISSING_LEFT != 0).astype(float)
@@ -106,9 +107,10 @@ class _Conditions:
         schema = self.predictor.schema
         levels = schema.levels[feature]
         new = max(levels) + 1 if all(isinstance(v, (int, float)) for v in levels) else "another category"
-        other = replace(self.predictor, schema=replace(schema, unseen={feature: {new: len(levels)}}))
+        unseen = UnseenCategories()
         row = self.base[None].copy()
-        row[0, feature] = len(levels)
+        row[0, feature] = unseen.code(schema.names[feature], new, len(levels))
+        other = replace(self.predictor, schema=replace(schema, unseen=unseen))
         try:
             return self.goes_left(which, self.seen(row, other)[0, self.column[which]])
         except Exception:  # it does not take other categories

@@ -200,7 +200,7 @@ class Replacements:
     slope: Array | None  # of the link, (all outputs, raw); None where it is not constant
 
     def __call__(self, rows: Array, row: np.ndarray, column: np.ndarray, values: Array) -> Array:
-        """F(x with a value in the cell) - f(x), (cells, values, outputs), for the cells rows[row, column]."""
+        """Changes f(x with a value in the cell) - f(x), (cells, values, outputs), for the cells rows[row, column]."""
         ensemble, outputs = self.ensemble, self.outputs
         needed, row = np.unique(row, return_inverse=True)
         inputs, others = (self.inputs(z) for z in (rows[needed], values))

@@ -171,7 +171,7 @@ def tree_shapley(predictor: Predictor, background: Array, owner: np.ndarray | No
 
     seen = inputs(background)
     if seen.shape[1] != ensemble.features:
-        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and see {seen.shape[1]}.")
+        raise Unsupported(f"its trees were fitted on {ensemble.features} columns and get {seen.shape[1]}.")
     check(TreeModel(predictor, ensemble, after, inputs), background)
     if owner is None and (transformers or predictor.schema.groups):
         owner = owners_of(inputs, background, predictor)

@@ -153,13 +153,13 @@ class CommonEvidence:
         return robust_sd(self.everything(self.background))
 
     @cached_property
-    def margins(self) -> Array:
+    def log_odds(self) -> Array:
         """All outputs as log-odds; a regressor has one scale."""
         scale = "log-odds" if self.main.task == "classification" else "main"
         return self.everything(self.rows, scale)
 
     @cached_property
-    def near_margins(self) -> Array:
+    def near_log_odds(self) -> Array:
         """The same at the neighbours."""
         scale = "log-odds" if self.main.task == "classification" else "main"
         return self._at_neighbours(lambda rows: self.everything(rows, scale))

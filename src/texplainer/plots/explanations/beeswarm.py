@@ -11,6 +11,7 @@ from matplotlib.colors import Colormap
 from scipy.stats import rankdata
 
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.plots import selection, style
 from texplainer.plots.selection import checked
 
@@ -77,10 +78,10 @@ def beeswarm(
     return ax
 
 
-def thin(values: np.ndarray, most: int = DOTS) -> np.ndarray:
-    """Positions of at most `most` values, evenly spaced in rank, extremes included."""
+def thin(values: np.ndarray) -> np.ndarray:
+    """Positions of at most `DOTS` values, evenly spaced in rank, extremes included."""
     order = np.argsort(values, kind="stable")
-    return order[np.unique(np.linspace(0, len(order) - 1, min(len(order), most)).astype(int))]
+    return order[evenly(len(order), DOTS)]
 
 
 def pile(values: np.ndarray, span: float) -> np.ndarray:
@@ -96,7 +97,7 @@ def pile(values: np.ndarray, span: float) -> np.ndarray:
 
 
 def ranks(data: np.ndarray) -> np.ndarray:
-    """Share of the way from the lowest to the highest number, NaN where it is missing, (rows,)."""
+    """The rank of each number, 0 for the lowest and 1 for the highest; NaN where it is missing, (rows,)."""
     numbers = np.asarray(data, dtype=float)
     share = np.full(len(numbers), np.nan)
     seen = np.isfinite(numbers)

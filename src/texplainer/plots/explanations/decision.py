@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.plots import selection, style
 from texplainer.plots.selection import checked
 
@@ -38,7 +39,7 @@ def decision(explanation: Explanation, *, ax: Axes | None = None, max_display: i
         return style.empty(ax, "no row could be explained")
     values = explanation.arrays["values"][rows, :, 0]
     order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")  # by all rows, not the shown ones
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), PATHS)).astype(int))]
+    rows = rows[evenly(len(rows), PATHS)]
     kept = order if len(order) <= max_display else order[: max_display - 1]
     names = [explanation.feature_names[j] for j in kept]
     steps = explanation.arrays["values"][rows][:, kept, 0]

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.plots import selection, style
 from texplainer.plots.explanations.beeswarm import key, ranks
 from texplainer.plots.selection import checked
@@ -42,7 +43,7 @@ def dependence(
     ax = style.canvas(ax, width=6.0, height=3.8)
     rows = selection.explained(explanation)
     all_rows = len(rows)
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), DOTS)).astype(int))]
+    rows = rows[evenly(len(rows), DOTS)]
     x, levels = style.along_x(explanation.arrays["data"][rows, j])
     rows, x = rows[np.isfinite(x)], x[np.isfinite(x)]
     if not len(rows):

@@ -1,4 +1,4 @@
-"""Force: one row's shares as arrows that push the value up from the left and down from the right."""
+"""Force: one row's Shapley values as arrows that push the value up from the left and down from the right."""
 
 from __future__ import annotations
 

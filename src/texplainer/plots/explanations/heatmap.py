@@ -12,6 +12,7 @@ from matplotlib.image import AxesImage
 
 from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.plots import selection, style
 from texplainer.plots.selection import checked
 
@@ -55,7 +56,7 @@ def heatmap(
         return style.empty(ax, "no row could be explained")
     predictions = explanation.arrays["predictions"][rows, 0]
     rows = rows[np.argsort(predictions, kind="stable")]
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), COLUMNS)).astype(int))]
+    rows = rows[evenly(len(rows), COLUMNS)]
     names, values, kept = selection.lines(
         explanation, explanation.arrays["values"][rows, :, 0], max_display, chosen
     )

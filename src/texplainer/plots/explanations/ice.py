@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from texplainer.attributions import table
+from texplainer.explanation.views import evenly
 from texplainer.plots import style
 from texplainer.plots.selection import checked
 from texplainer.reasons.curve import Curve, ice_curve
@@ -80,7 +81,7 @@ def _tangent(curve: Curve) -> np.ndarray:
 def _rug(ax: Axes, curve: Curve) -> None:
     """Short strokes at the bottom where the background has values."""
     column = np.sort(curve.column)
-    column = column[np.unique(np.linspace(0, len(column) - 1, min(len(column), RUG)).astype(int))]
+    column = column[evenly(len(column), RUG)]
     if curve.steps:
         column = column + 0.6 * style.jitter(len(column)) * _gap(curve.x)
     height = ax.get_xaxis_transform()

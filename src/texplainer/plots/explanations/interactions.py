@@ -1,4 +1,4 @@
-"""Interactions: a map of features by features, and the strongest pairs with their error bars."""
+"""Interactions: a map of features by features, and the strongest pairs with their error bounds."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 
 from texplainer.attributions import table
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.plots import selection, style
 from texplainer.plots.selection import checked
 
@@ -38,7 +39,7 @@ def scatter(explanation: Explanation, feature: str | int | None = None, *, ax: A
     ax = style.canvas(ax, width=5.6, height=3.8)
     if not len(rows):
         return style.empty(ax, "no row could be explained")
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), DOTS)).astype(int))]
+    rows = rows[evenly(len(rows), DOTS)]
     x, levels = style.along_x(explanation.arrays["data"][rows, j])
     gradient = explanation.arrays["gradient"][rows, j, 0]
     steep = not levels and bool(np.isfinite(gradient).any()) and not table.adds_up(explanation.attribution)

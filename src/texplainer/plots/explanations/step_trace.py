@@ -8,6 +8,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from texplainer.errors import InputError
 from texplainer.explanation.explanation import Explanation
+from texplainer.explanation.views import evenly
 from texplainer.plots import style
 from texplainer.plots.selection import checked
 
@@ -33,7 +34,7 @@ def step_trace(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
             "the explanation does not have a search trace; expected one computed by Algorithm 1. "
             "Explain with TExplainer(..., step='paper')."
         )
-    rows = np.unique(np.linspace(0, len(explanation) - 1, min(len(explanation), PATHS)).astype(int))
+    rows = evenly(len(explanation), PATHS)
     h, cost = explanation.arrays["trace_h"][rows], explanation.arrays["trace_cost"][rows]
     ax = style.canvas(ax, width=5.6, height=4.0)
     ax.set_axis_off()

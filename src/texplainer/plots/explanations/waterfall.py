@@ -1,4 +1,4 @@
-"""Waterfall: one row's shares, stacked from the base value to the prediction."""
+"""Waterfall: one row's Shapley values, stacked from the base value to the prediction."""
 
 from __future__ import annotations
 

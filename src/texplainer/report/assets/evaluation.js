@@ -47,7 +47,7 @@ TX.sections.evaluation = (part) => {
       return cell;
     }))))));
   const notes = part.notes.length ? TX.card("What is missing, and why", TX.facts(part.notes)) : null;
-  const tableCard = TX.card("All metrics", table.node, TX.el("p", { class: "soft small" }, "↓ lower is better, ↑ higher; bold: the best. Controls know nothing of the model: one that never changes is perfectly stable and worth nothing."));
+  const tableCard = TX.card("All metrics", table.node, TX.el("p", { class: "soft small" }, "↓ lower is better, ↑ higher; bold: the best. Controls do not use the model. A constant explanation is perfectly stable but useless."));
   tableCard.classList.add("wide");
   return [TX.el("div", { class: "chips" }, [`${names.length} explainers`, `${part.rows.toLocaleString("en")} rows`, `${columns.length} columns`].map((words) => TX.el("span", { class: "chip" }, words))),
     TX.el("div", { class: "grid" }, tableCard, boxCard, planeCard,

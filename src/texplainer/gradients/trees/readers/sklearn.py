@@ -73,7 +73,7 @@ def plain_tree(tree: Any, value: np.ndarray, output: int = 0) -> Tree:
 
 
 def load_boosting(model: Any) -> TreeEnsemble:
-    """Read gradient boosting; its first guess must be a constant."""
+    """Read gradient boosting; its initial estimator must be a constant."""
     members = model.estimators_  # (iterations, outputs)
     outputs = members.shape[1]
     trees = [
@@ -98,7 +98,7 @@ def _first_guess(model: Any, outputs: int) -> np.ndarray:
     if type(init).__name__ == "DummyRegressor":
         return np.asarray(init.constant_, dtype=np.float64).reshape(-1)
     if type(init).__name__ != "DummyClassifier":
-        raise Unsupported(f"its first guess is a {type(init).__name__}, which is not a constant.")
+        raise Unsupported(f"its initial estimator is a {type(init).__name__}, which is not a constant.")
     tiny = np.finfo(np.float32).eps
     prior = np.clip(init.class_prior_, tiny, 1 - tiny)
     if outputs > 1:

@@ -97,7 +97,7 @@ def _weighted(members: list[TreeEnsemble], weights: np.ndarray, base: np.ndarray
 
 def _same_codes(members: list[TreeEnsemble]) -> tuple[tuple[int, dict[Any, float]], ...]:
     if any(one.codes != members[0].codes for one in members):
-        raise Unsupported("its members met different categories.")
+        raise Unsupported("its members were fitted on different categories.")
     return members[0].codes
 
 
