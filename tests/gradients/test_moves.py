@@ -246,7 +246,7 @@ def test_a_row_costs_what_is_promised_and_max_evals_is_kept():
         seen.clear()
         found = explainer.engine.gradient(X[:10])
         assert sum(seen) == found.evaluations.sum() <= 10 * (budget or 4 * 3 + 64 + 96 + 1)
-    assert affordable(20, None) == (3, 2) and affordable(400, None) == (2, 1)
+    assert affordable(20, None) == (3, 96) and affordable(400, None) == (2, 800)
 
 
 def test_a_budget_that_is_too_small_is_refused_with_the_least():
