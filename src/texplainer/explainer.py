@@ -104,7 +104,8 @@ class TExplainer:
         and Shapley values of functions. None for about 4n + 64 for slopes and 64 walks of n - 1 for Shapley
         values (n features); to judge the relative change, up to 96 or 2n more for slopes, half as many again for
         Shapley values. A budget is the whole of it. The first Shapley values of a function cost as many
-        evaluations as one row besides, at most 4,000, for a control variate.
+        evaluations as one row besides, at most 4,000, for a control variate; those of an additive function 1,024
+        and one for each value in the background, at most 20,000, and are exact.
     retries
         How often a call of the model that failed is tried again, for a model behind a service. A row whose
         calls fail nevertheless is undefined, with the model's own error as the reason; the others are kept.
