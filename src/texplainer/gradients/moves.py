@@ -48,6 +48,7 @@ ROUNDINGS = 4
 TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little better at twice the cost
 STEP_NODES = 4  # on a side, where steps are compared with steps
 PATTERNS = 8  # of signs
+OTHERS = 3  # evaluations of a row: at the row for the values and for the slopes, and at the end of the steepest move
 SPARE = 96  # evaluations of a row for the change of its slopes, or twice as many as features
 QUANTILES = 8  # of the normal distribution
 
@@ -394,29 +395,32 @@ def averaged_differences(
     """The averaged slopes of a model's predictions, at as many nodes as the row's budget allows."""
     moves, sd = moves_of(predictor, background, settings), robust_sd(background)
     moving = int(np.sum(moves.half > 0))
-    usual, spare = affordable(max(1, moving), settings.max_evals)
+    discrete = len(settings.discrete.columns)  # their neighbours, also of a moved row
+    others = 2 + len(predictor.outputs) + (4 * discrete + 1 if discrete else 0)
+    usual, spare = affordable(max(1, moving), settings.max_evals, others)
     found = AveragedDifferences(predictor, moves, sd, nodes or usual, spare=spare, steps=steps)
     return calibrated(found, background)
 
 
-def affordable(features: int, max_evals: int | None) -> tuple[int, int]:
-    """Nodes on a side, and evaluations for the change, that `max_evals` evaluations a row allow."""
+def affordable(features: int, max_evals: int | None, others: int = OTHERS) -> tuple[int, int]:
+    """Nodes on a side, and evaluations for the change, that `max_evals` evaluations a row allow beside the others."""
     spare = min(max(2 * features, SPARE), 2 * features * (features - 1))  # four for every pair of features
     if max_evals is None:
         return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), spare
-    least = least_evals(features)
+    least = least_evals(features, others)
     if max_evals < least:
         raise InputError(
             f"max_evals={max_evals} is too small for {features} features; expected at least {least}. "
             "Raise it, or leave it at None."
         )
-    spare = min(spare, max(2 * features, max_evals // 3))
-    return min(MOST, (max_evals - 2 - spare) // (2 * features)), spare
+    left = max_evals - others
+    spare = min(spare, max(2 * features, left // 3))
+    return min(MOST, (left - spare) // (2 * features)), spare
 
 
-def least_evals(features: int) -> int:
+def least_evals(features: int, others: int = OTHERS) -> int:
     """The smallest `max_evals`: a move up and one down for every feature, for the slopes and for their change."""
-    return 4 * features + 2
+    return 4 * features + others
 
 
 def calibrated(slopes: AveragedDifferences, background: Array) -> AveragedDifferences:
