@@ -173,7 +173,7 @@ def test_a_network_and_its_function_point_the_same_way():
     assert one @ other >= 0.98 * np.linalg.norm(one) * np.linalg.norm(other)
 
 
-@pytest.mark.parametrize("features, background", [(3, 100), (4, 30), (13, 80), (30, 7)])
+@pytest.mark.parametrize("features, background", [(3, 100), (4, 30), (7, 100), (13, 80), (30, 7)])
 def test_max_evals_is_never_exceeded(features, background):
     """Also with the moves of the relative change, by the count of rows that reach the model."""
     X = np.random.default_rng([features, background]).normal(size=(background, features))
@@ -183,14 +183,14 @@ def test_max_evals_is_never_exceeded(features, background):
         asked[0] += len(rows)
         return np.tanh(rows).sum(axis=1) + rows[:, 0] * rows[:, -1]
 
-    for budget in (200, 500, 1600):
+    for budget in (4 * (features + 1), 5 * features + 5, 200, 500, 1600):
         explainer = TExplainer(f, X, attribution="shapley", max_evals=budget)
         explainer(X[:1])  # what is prepared once
         asked[0] = 0
         found = explainer(X[:5])
         assert found.diagnostics.evaluations.max() <= budget
         assert asked[0] <= 5 * budget + 64  # and the check of the user's own table
-        assert found.diagnostics.evaluations.min() >= 0.5 * budget
+        assert found.diagnostics.evaluations.min() >= 0.5 * budget - 4 * features
 
 
 def test_walks_of_many_rows_go_together_and_max_evals_bounds_them():
@@ -266,3 +266,43 @@ def test_values_given_to_shap_sum_to_the_prediction_in_its_plots(attribution):
     texts = " ".join(text.get_text() for text in plt.gcf().findobj(plt.Text))
     plt.close("all")
     assert f"{total[0]:.3f}".replace("-", "\u2212") in texts or f"{total[0]:.3f}" in texts
+
+
+def test_steps_that_few_rows_show_are_not_taken_for_an_additive_function():
+    """The second feature decides near the threshold of the first: few pairs of rows show it."""
+    covered = []
+    for seed in (1, 4, 7, 10):
+        X = np.random.default_rng(seed).normal(size=(60, 3))
+
+        def f(rows):
+            return (rows[:, 0] + 0.1 * rows[:, 1] > 0).astype(float)
+
+        found = TExplainer(f, X, attribution="shapley")(X[:20])
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        true = np.array(
+            [enumerated(lambda t: f(t.to_numpy()), row, frame) for _, row in frame[:20].iterrows()]
+        )
+        covered.append(np.abs(found.values - true) <= found.diagnostics.error + 1e-12)
+    assert np.mean(covered) >= 0.98
+
+
+def test_a_function_that_is_additive_on_the_background_alone_is_estimated_within_the_budget():
+    """Two background rows show no interaction; the rows do."""
+    X, asked = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.2]]), [0]
+
+    def f(rows):
+        asked[0] += len(rows)
+        return (rows[:, 0] + rows[:, 1] * (rows[:, 2] + 1) > 0.5).astype(float)
+
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    shown = pd.DataFrame(rows, columns=["a", "b", "c"])
+    true = np.array([enumerated(lambda t: f(t.to_numpy()), row, frame) for _, row in shown.iterrows()])
+    for budget in (None, 16, 40, 200):
+        explainer = TExplainer(f, X, attribution="shapley", max_evals=budget)
+        explainer(rows)
+        asked[0] = 0
+        found = explainer(rows)
+        assert np.mean(np.abs(found.values - true) <= found.diagnostics.error + 1e-12) >= 0.98
+        assert asked[0] <= found.diagnostics.evaluations.sum()
+        assert budget is None or found.diagnostics.evaluations.max() <= budget

@@ -29,6 +29,16 @@ def test_outliers_do_not_set_the_scale():
     assert robust_sd(column[:, None])[0] == pytest.approx(plain, rel=0.05)
 
 
+@pytest.mark.parametrize("offset, sd", [(1e9, 0.5), (1.7e12, 100.0), (1.7e18, 1e7)])
+def test_a_column_far_from_zero_keeps_its_standard_deviation(offset, sd):
+    """As times in milliseconds and nanoseconds are."""
+    column = offset + sd * np.random.default_rng(0).normal(size=(400, 1))
+    assert robust_sd(column)[0] == pytest.approx(sd, rel=0.1)
+    explainer = tx.TExplainer(lambda rows: np.tanh((rows[:, 0] - offset) / sd), column)
+    near = explainer.background.rows[np.abs(column[:, 0] - offset).argmin()]
+    assert explainer(near[None]).values.ravel() == pytest.approx([0.95], rel=0.1)
+
+
 def test_a_column_that_never_varies_has_no_local_value_and_moves_nothing():
     """Its unit is 0, not 1: a value that varies once in the next sample has an SD near 0, too."""
     random = np.random.default_rng(1)

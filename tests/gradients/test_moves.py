@@ -241,12 +241,31 @@ def test_a_row_costs_what_is_promised_and_max_evals_is_kept():
         seen.append(len(rows))
         return bent(rows)
 
-    for budget in (None, 14, 20, 40, 100):
+    for budget in (None, 15, 20, 40, 100):
         explainer = TExplainer(f, X, max_evals=budget)
         seen.clear()
         found = explainer.engine.gradient(X[:10])
         assert sum(seen) == found.evaluations.sum() <= 10 * (budget or 4 * 3 + 64 + 96 + 1)
-    assert affordable(20, None) == (3, 2) and affordable(400, None) == (2, 1)
+    assert affordable(20, None) == (3, 96) and affordable(400, None) == (2, 800)
+
+
+@pytest.mark.parametrize("discrete", [0, 2])
+@pytest.mark.parametrize("features", [1, 3, 9, 20])
+def test_a_row_costs_no_more_than_max_evals_with_all_that_is_said_of_it(features, discrete):
+    rng, seen = np.random.default_rng(features), []
+    table = np.column_stack([rng.normal(size=(80, features)), rng.integers(2, size=(80, discrete))])
+
+    def f(rows):
+        seen.append(len(rows))
+        return np.tanh(rows).sum(axis=1) + np.prod(1 + 0.1 * rows, axis=1)
+
+    least = least_evals(features, 3 + (4 * discrete + 1 if discrete else 0))
+    for budget in (least, least + features + 2, 2 * least, 400):
+        explainer = TExplainer(f, table, max_evals=budget)
+        explainer(table[:1])
+        seen.clear()
+        found = explainer(table[:10])
+        assert sum(seen) <= found.diagnostics.evaluations.sum() <= 10 * budget
 
 
 def test_a_budget_that_is_too_small_is_refused_with_the_least():

@@ -53,6 +53,39 @@ def test_a_network_with_steps_is_explained_by_differences(name):
     assert np.all(gap <= np.ravel(found.diagnostics["error"] + expected.diagnostics["error"]))
 
 
+class Between(torch.nn.Module):
+    """Two layers with a function in between, through which every way leads."""
+
+    def __init__(self, function):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = torch.nn.Linear(3, 8).double(), torch.nn.Linear(8, 1).double()
+        self.function = function
+
+    def forward(self, x):
+        return self.last(self.function(self.first(x)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: (z > 0).double(),
+        lambda z: torch.nn.functional.one_hot(z.argmax(dim=1), 8).double(),
+        lambda z: torch.tanh(z.detach()),
+    ],
+    ids=["threshold", "argmax", "detached"],
+)
+def test_a_network_without_any_derivative_is_explained_by_differences(function):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    net = Between(function)
+    explainer = tx.TExplainer(net, X)
+    assert explainer.engine.name == "finite-difference"
+    twin = tx.TExplainer(lambda rows: net(torch.as_tensor(rows)).detach().numpy()[:, 0], X)
+    found, expected = explainer(X[:20]), twin(X[:20])
+    gap = np.abs(np.ravel(found.values) - np.ravel(expected.values))
+    assert np.all(gap <= np.ravel(found.diagnostics["error"] + expected.diagnostics["error"]))
+
+
 def test_a_step_in_jax_is_found():
     jax = pytest.importorskip("jax")
 

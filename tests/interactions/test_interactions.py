@@ -472,7 +472,7 @@ def test_interactions_that_do_not_fit_into_memory_are_refused_before_any_is_comp
         calls.append(len(rows))
         return rows[:, :200]
 
-    explainer = tx.TExplainer(model, X, max_evals=1300)
+    explainer = tx.TExplainer(model, X, max_evals=1410)
     calls.clear()
     with pytest.raises(
         tx.errors.InputError, match=r"20000 rows, 300 x 300 pairs and 200 outputs take 5\d+ GB"

@@ -2,7 +2,8 @@
 
 Then v(S) is additive as well and phi_j = g_j(x_j) - mean over the background of g_j(b_j), whatever the
 functions are: linear models, also behind encoders and splines, GAMs. That f is additive is tested on pairs of
-background rows; and a row whose values do not sum up is given to another method.
+background rows, and on pairs of the row and background rows: a row that fails, or whose values do not sum up, is
+given to another method.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from texplainer.attributions.attribution import ExplainContext
+from texplainer.attributions.replaced import predict_points
 from texplainer.gradients.moves import replaced
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
-PAIRS = 8  # of background rows on which additivity is tested
+#: pairs of background rows on which additivity is tested: steps may be seen on few of them
+FEW, MANY = 16, 240
+OTHERS = 4  # of its rows with which a row is tested
 ROUNDINGS = 64.0
 #: evaluations that the means over the background may cost, by whether the engine is exact (and so cheap)
 AFFORDABLE = {True: 2_000_000, False: 20_000}
@@ -30,11 +34,27 @@ class AdditiveParts:
     prediction: Array  # (outputs,) f there
     mean: Array  # (features, outputs) of g_j(b_j), with g_j(base_j) = 0
     tolerance: Array  # (outputs,) what sums may be off by round-off
+    others: Array  # (others, features) rows with which a row is tested
+    known: Array  # (others, outputs) f there
 
     @property
     def evaluations(self) -> int:
         """Evaluations a row."""
         return len(self.base)
+
+    @property
+    def test_evaluations(self) -> int:
+        """Evaluations of the test of a row."""
+        return 2 * len(self.others)
+
+    def holds(self, predictor: Predictor, rows: Array, predictions: Array) -> np.ndarray:
+        """Which rows f is additive between, as far as exchanges of values with some other rows show, (rows,)."""
+        taken = np.random.default_rng(self.others.shape).random(self.others.shape) < 0.5
+        one, other = (
+            predict_points(predictor, np.where(kept, rows[:, None], self.others)) for kept in (taken, ~taken)
+        )
+        gap = one + other - predictions[:, None] - self.known  # (rows, others, outputs)
+        return np.asarray((np.abs(gap) <= self.tolerance).all(axis=(1, 2)))
 
     def __call__(self, predictor: Predictor, rows: Array) -> Array:
         """Shapley values, (rows, features, outputs)."""
@@ -75,17 +95,20 @@ def _parts(context: ExplainContext) -> AdditiveParts | None:
     weight = np.concatenate([counts for _, counts in distinct]) / len(rows)
     mean = np.zeros((features, len(prediction)))
     np.add.at(mean, column, weight[:, None] * effect)
-    return AdditiveParts(base, prediction, mean, tolerance)
+    others = rows[(np.arange(OTHERS) * len(rows)) // OTHERS]
+    return AdditiveParts(base, prediction, mean, tolerance, others, predictor(others))
 
 
 def _additive(predictor: Predictor, rows: Array, tolerance: Array) -> bool:
-    """Whether the single changes from one row to another add up to the whole change."""
-    first = rows[(np.arange(PAIRS) * len(rows)) // PAIRS]
-    second = rows[((np.arange(PAIRS) * len(rows)) // PAIRS + len(rows) // 2 + 1) % len(rows)]
-    count, features = first.shape
-    row, column = np.repeat(np.arange(count), features), np.tile(np.arange(features), count)
-    here, there = predictor(first), predictor(second)
-    single = replaced(predictor, first, row, column, second.reshape(-1)).reshape(count, features, -1)
-    gap = there - here - (single - here[:, None]).sum(axis=1)
-    moved = np.abs(there - here).max(axis=0)
-    return bool((np.abs(gap) <= tolerance).all() and (moved > tolerance).any())
+    """Whether f(a) + f(b) stays the same when rows a and b of the background exchange some of their values."""
+    rng = np.random.default_rng(rows.shape)
+    first, second = rng.integers(len(rows), size=(2, FEW + MANY))
+    taken, moved = rng.random((FEW + MANY, rows.shape[1])) < 0.5, np.zeros(len(tolerance))
+    for part in (slice(FEW), slice(FEW, None)):
+        a, b = rows[first[part]], rows[second[part]]
+        here, there = predictor(a), predictor(b)
+        one, other = (predictor(np.where(kept, a, b)) for kept in (taken[part], ~taken[part]))
+        if not (np.abs(one + other - here - there) <= tolerance).all():
+            return False
+        moved = np.maximum(moved, np.abs(here - there).max(axis=0))
+    return bool((moved > tolerance).any())

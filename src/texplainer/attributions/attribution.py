@@ -133,8 +133,8 @@ class Attribution:
 # How much a row's values would change had it been measured a little differently: |values' - values| / |values| over
 # the features, expected when every continuous number of the row moves by 5% of its SD (a normal deviate of that size
 # each). Discrete columns are known exactly and stay. Slopes and exact Shapley values of trees are taken again at
-# three moved rows, other attributions at two; slopes from predictions have patterns of moves of their own
-# (`gradients/moves`).
+# three moved rows, other attributions at two; how slopes from predictions change follows from second
+# derivatives (`gradients/change`).
 
 
 def moved(context: ExplainContext, count: int = MOVES, moves_of: Moves = directions) -> list[Array]:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from texplainer.attributions import additive, line_integral, walks
+from texplainer.attributions.additive import AdditiveParts
 from texplainer.attributions.attribution import (
     AttributionResult,
     ExplainContext,
@@ -52,17 +53,45 @@ def shapley(context: ExplainContext) -> AttributionResult:
         return _exactly(context, exact)
     context = replace(context, engine=context.engine.at_point)  # the path itself is averaged over
     parts = additive.parts_of(context)
-    if parts is None:
+    if parts is None or _left(context, parts) < walks.least_evals(context.rows.shape[1]):
         return _estimated(context)
-    found = _exactly(context, lambda rows: parts(context.predictor, rows), parts.evaluations)
-    gap = np.abs(context.predictions - context.background.base - found.values.sum(axis=1))
-    wrong = (gap > parts.tolerance).any(axis=1)  # a row that is not additive after all
-    if not wrong.any():
-        return found
-    other = _estimated(replace(context, rows=context.rows[wrong], predictions=context.predictions[wrong]))
-    for name in ("values", "error", "relative_change", "evaluations"):
-        getattr(found, name)[wrong] = getattr(other, name)
-    return found
+    return _additively(context, parts)
+
+
+def _left(context: ExplainContext, parts: AdditiveParts) -> float:
+    """The evaluations that are left for a row that turns out not to be additive."""
+    budget = np.inf if context.max_evals is None else context.max_evals
+    return budget - parts.test_evaluations - (1 + TREE_MOVES) * parts.evaluations
+
+
+def _additively(context: ExplainContext, parts: AdditiveParts) -> AttributionResult:
+    """Values of an additive function; rows between which it is not additive after all are estimated."""
+    predictor = context.predictor
+    holds = parts.holds(predictor, context.rows, context.predictions)
+    spent = np.where(holds, parts.evaluations * (1 + TREE_MOVES), 0) + parts.test_evaluations
+    found = []
+    if holds.any():
+        some = _of_rows(context, holds)
+        found.append(_exactly(some, lambda rows: parts(predictor, rows)))
+        gap = np.abs(some.predictions - context.background.base - found[0].values.sum(axis=1))
+        sums = (gap <= parts.tolerance).all(axis=1)
+        holds[holds] = sums
+        found[0] = _assembled(lambda name: getattr(found[0], name)[sums])
+    if not holds.all():
+        budget = None if context.max_evals is None else int(_left(context, parts))
+        found.append(_estimated(replace(_of_rows(context, ~holds), max_evals=budget)))
+    order = np.argsort(np.concatenate([np.flatnonzero(holds), np.flatnonzero(~holds)]))
+    joined = _assembled(lambda name: np.concatenate([getattr(part, name) for part in found])[order])
+    return replace(joined, evaluations=joined.evaluations + spent)
+
+
+def _assembled(part: Callable[[str], np.ndarray]) -> AttributionResult:
+    """A result from its arrays with a row for each row."""
+    return AttributionResult(part("values"), part("error"), part("relative_change"), part("evaluations"))
+
+
+def _of_rows(context: ExplainContext, chosen: np.ndarray) -> ExplainContext:
+    return replace(context, rows=context.rows[chosen], predictions=context.predictions[chosen])
 
 
 def shapley_path(context: ExplainContext) -> AttributionResult:
@@ -119,9 +148,7 @@ def has_line_integral(engine: Engine) -> bool:
     return engine.exact and not engine.averages
 
 
-def _exactly(
-    context: ExplainContext, values_of: Callable[[Array], Array], evaluations: int = 0
-) -> AttributionResult:
+def _exactly(context: ExplainContext, values_of: Callable[[Array], Array]) -> AttributionResult:
     """Values without error beyond round-off; how they change is seen at moved rows."""
     values = values_of(context.rows)
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
@@ -129,8 +156,7 @@ def _exactly(
     moves = normally_moved(context, TREE_MOVES)
     change = np.mean([_length(values_of(rows) - values) for rows in moves], axis=0)
     change = relative(change, _length(values), context.background.output_sd)
-    spent = np.full(len(values), evaluations * (1 + len(moves)))
-    return AttributionResult(values, error, change, spent)
+    return AttributionResult(values, error, change, np.zeros(len(values), dtype=np.int64))
 
 
 def _length(values: Array) -> Array:

@@ -93,15 +93,21 @@ def sample_of(context: ExplainContext) -> BackgroundSample:
     """The background rows of as many walks as `max_evals` allows, those of the relative change included."""
     count, width = WALKS, context.rows.shape[1]
     if context.max_evals is not None:
-        least = LEAST_WALKS * (width + 1)
+        least = least_evals(width)
         if context.max_evals < least:
             raise InputError(
                 f"max_evals={context.max_evals} is too small for {width} features; expected at "
                 f"least {least}. Raise it, or leave it at None."
             )
         budget = context.max_evals - MOVES - 1  # predictions of the row and of the moved rows
-        count = max(2, int(budget / (1 + MOVES / TRIED)) // between(width))
+        walks = budget // between(width)  # of few, one and not a quarter judges the relative change
+        count = max(2, min(int(budget / (1 + MOVES / TRIED)) // between(width), walks - MOVES))
     return sample_background(context, count)
+
+
+def least_evals(width: int) -> int:
+    """The smallest `max_evals`."""
+    return LEAST_WALKS * (width + 1)
 
 
 def between(width: int) -> int:

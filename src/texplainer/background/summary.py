@@ -27,7 +27,7 @@ WITHIN = 1.5  # steps: in such a half-width an average over rounded moves is the
 REPEATED = 0.9  # share of the rows beside the most frequent value whose value occurs again
 TAIL = 0.025  # winsorised at each end, so that outliers do not set the scale
 NORMAL = 0.9555  # the standard deviation of a standard normal distribution winsorised in this way
-ROUNDING = 1e-9  # of the largest value: a column that varies less is constant
+ROUNDING = 1e-13  # of the largest value: a column that varies less is constant; times in ns keep their SD
 
 
 def robust_sd(background: Array) -> Array:

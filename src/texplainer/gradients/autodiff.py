@@ -109,7 +109,11 @@ def _torch_map(module: Any, call: Callable[[Any], Any]) -> Map:
 
         def pullback(d: Array) -> Array:
             seeds = torch.as_tensor(d, dtype=kind, device=device)
-            out = [torch.autograd.grad(y, x, seed, retain_graph=True)[0] for seed in seeds]
+            each = [
+                torch.autograd.grad(y, x, seed, retain_graph=True, allow_unused=True)[0] for seed in seeds
+            ]
+            # None where all ways from the inputs to the outputs have steps: `check_steps` finds these
+            out = [torch.zeros_like(x) if one is None else one for one in each]
             found = out[0][None] if len(out) == 1 else torch.stack(out)
             return found.detach().cpu().to(kept).numpy()
 

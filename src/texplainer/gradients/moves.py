@@ -25,6 +25,7 @@ from scipy.special import ndtri
 
 from texplainer.background.summary import HALF_WIDTH, robust_sd, varying_columns
 from texplainer.errors import InputError
+from texplainer.gradients.change import change_of_slopes
 from texplainer.gradients.engine import BANDWIDTH, MOVE, Engine, Gradient, Settings
 from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
@@ -46,7 +47,10 @@ LEAST_FACTOR = 0.2
 ROUNDINGS = 4
 TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little better at twice the cost
 STEP_NODES = 4  # on a side, where steps are compared with steps
-PATTERNS, FEW = 8, 48  # patterns of joint moves; pairs of evaluations for them where features are few
+PATTERNS = 8  # of signs
+OTHERS = 3  # evaluations of a row: at the row for the values and for the slopes, and at the end of the steepest move
+SPARE = 96  # evaluations of a row for the change of its slopes, or twice as many as features
+QUANTILES = 8  # of the normal distribution
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ class Differences:
 
 @dataclass(frozen=True)
 class AveragedDifferences:
-    """Slopes of a model known by its predictions: 2mn + 1 evaluations a row, and 2n for their change."""
+    """Slopes of a model known by its predictions: 2mn + 1 evaluations a row, and `spare` for their change."""
 
     predictor: Predictor
     moves: Moves
@@ -197,7 +201,7 @@ class AveragedDifferences:
     nodes: int
     usual: Array | float = 0.0  # (outputs,), the steps per SD on background rows
     factor: Array | float = STEPS  # (features, 1)
-    patterns: int = 1  # of joint moves by which their change is judged
+    spare: int = 0  # evaluations of a row for the pairs of features by which their change is judged
     steps: bool = False  # whether f is known to have steps: their change needs moves of several lengths
 
     def __call__(self, rows: Array) -> Gradient:
@@ -213,7 +217,7 @@ class AveragedDifferences:
         error = self.factor * self.indicator(found) + self._rounding(rows, f0, found)
         error = np.where(moving[:, :, None], error, 0.0)
         step = np.where(moving, np.abs(found.move).max(axis=(2, 3)), np.nan)
-        change, spent = self._change_of_steps(rows, f0) if self.steps else self._change(rows, found)
+        change, spent = self._change_of_steps(rows, f0) if self.steps else self._change(rows, f0, found)
         cost = 1 + found.count + spent
         return Gradient(found.slopes, error, step, np.zeros(rows.shape, np.uint8), cost, change=change)
 
@@ -277,24 +281,13 @@ class AveragedDifferences:
         per_unit = 1 / np.where(found.unit > 0, found.unit, np.inf)
         return 2 * ROUNDINGS * self.predictor.unit * loud * per_unit[:, :, None]
 
-    def _change(self, rows: Array, found: Differences) -> tuple[Array, np.ndarray]:
-        """How much sd times the slopes change as all features move by 5% of an SD, (rows, outputs); evaluations.
-
-        The outer nodes alone are compared, and every feature has a pattern of signs of its own: the cost of one
-        joint move, averaged over as many patterns as there are features.
-        """
-        outer = np.abs(found.move).argmax(axis=3)[..., None]  # (rows, features, sides, 1)
-        move = np.take_along_axis(found.move, outer, axis=3)[..., 0]
-        gain = np.take_along_axis(found.gain, outer[..., None], axis=3)[:, :, :, 0]
-        row, column = np.nonzero(found.unit > 0)
-        reach = (move[..., 0] - move[..., 1])[row, column]
-        here = (gain[:, :, 0] - gain[:, :, 1])[row, column]
-        squares = np.zeros((len(rows), len(self.predictor.outputs)))
-        for pattern in range(self.patterns):
-            there = self._moved(rows, row, column, move[row, column], pattern)
-            apart = (there - here) * (self.sd[column] / reach)[:, None]
-            np.add.at(squares, row, apart**2 / self.patterns)
-        return np.sqrt(squares), 2 * self.patterns * np.bincount(row, minlength=len(rows))
+    def _change(self, rows: Array, f0: Array, found: Differences) -> tuple[Array, np.ndarray]:
+        """How much sd times the slopes change as all features move by 5% of an SD, (rows, outputs); evaluations."""
+        reach, square = self.moves.reach(rows), np.zeros(rows.shape)
+        for z in normal_moves(1, QUANTILES).ravel():  # what the range leaves of moves of the mean size
+            square += 2 / np.pi * np.clip(MOVE * self.sd * z, -reach.down, reach.up) ** 2 / QUANTILES
+        columns, known = np.flatnonzero(self.moves.half > 0), (found.move, found.gain)
+        return change_of_slopes(self.predictor, rows, f0, known, columns, self.sd, square, self.spare)
 
     def _change_of_steps(self, rows: Array, f0: Array) -> tuple[Array, np.ndarray]:
         """As `_change`, at a few rows moved by several lengths: whether a step is crossed depends on the length."""
@@ -310,35 +303,6 @@ class AveragedDifferences:
             lengths.append(np.sqrt((((found.slopes - here.slopes) * self.sd[:, None]) ** 2).sum(axis=1)))
             cost = cost + found.count + 1
         return np.mean(lengths, axis=0), cost
-
-    def _moved(self, rows: Array, row: np.ndarray, column: np.ndarray, move: Array, pattern: int) -> Array:
-        """Predictions at a feature's outer nodes, upper minus lower, after a move of all, (entries, outputs)."""
-        signs = directions(rows.shape[1], PATTERNS)
-        step = np.where(self.moves.half > 0, MOVE * self.sd, 0.0)
-        low, high = (rows, rows) if self.moves.bounds is None else self.moves.bounds
-        unbounded = self.moves.bounds is None
-        out = np.empty((len(row), len(self.predictor.outputs)))
-        size = max(1, self.predictor.piece(rows.shape[1]) // 2)
-        for first in range(0, len(row), size):
-            part = slice(first, first + size)
-            x, j = rows[row[part]], column[part]
-            z = step * signs[(j + 5 * pattern) % PATTERNS]
-            there = x + z
-            if not unbounded:
-                there = np.minimum(np.maximum(there, np.minimum(low, x)), np.maximum(high, x))
-            points = np.repeat(there[:, None], 2, axis=1)
-            entry = np.arange(len(j))
-            own = there[entry, j][:, None] + move[part]
-            if not unbounded:
-                own = np.clip(
-                    own, np.minimum(low[j], x[entry, j])[:, None], np.maximum(high[j], x[entry, j])[:, None]
-                )
-            whole = self.moves.integers[j]
-            own[whole] = rounded(own[whole])
-            points[entry, :, j] = own
-            f = self.predictor(points.reshape(-1, rows.shape[1])).reshape(len(j), 2, -1)
-            out[part] = f[:, 0] - f[:, 1]
-        return out
 
 
 def replaced(predictor: Predictor, rows: Array, row: np.ndarray, column: np.ndarray, cells: Array) -> Array:
@@ -431,30 +395,32 @@ def averaged_differences(
     """The averaged slopes of a model's predictions, at as many nodes as the row's budget allows."""
     moves, sd = moves_of(predictor, background, settings), robust_sd(background)
     moving = int(np.sum(moves.half > 0))
-    usual, patterns = affordable(max(1, moving), settings.max_evals)
-    found = AveragedDifferences(predictor, moves, sd, nodes or usual, patterns=patterns, steps=steps)
+    discrete = len(settings.discrete.columns)  # their neighbours, also of a moved row
+    others = 2 + len(predictor.outputs) + (4 * discrete + 1 if discrete else 0)
+    usual, spare = affordable(max(1, moving), settings.max_evals, others)
+    found = AveragedDifferences(predictor, moves, sd, nodes or usual, spare=spare, steps=steps)
     return calibrated(found, background)
 
 
-def affordable(features: int, max_evals: int | None) -> tuple[int, int]:
-    """Nodes on a side and patterns of moves for the change that `max_evals` evaluations a row allow."""
-    patterns = max(1, min(PATTERNS, FEW // features))
+def affordable(features: int, max_evals: int | None, others: int = OTHERS) -> tuple[int, int]:
+    """Nodes on a side, and evaluations for the change, that `max_evals` evaluations a row allow beside the others."""
+    spare = min(max(2 * features, SPARE), 2 * features * (features - 1))  # four for every pair of features
     if max_evals is None:
-        return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), patterns
-    least = least_evals(features)
+        return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), spare
+    least = least_evals(features, others)
     if max_evals < least:
         raise InputError(
             f"max_evals={max_evals} is too small for {features} features; expected at least {least}. "
             "Raise it, or leave it at None."
         )
-    pairs = (max_evals - 2) // (2 * features)  # of evaluations for each feature
-    patterns = max(1, min(patterns, pairs // 3))
-    return min(MOST, pairs - patterns), patterns
+    left = max_evals - others
+    spare = min(spare, max(2 * features, left // 3))
+    return min(MOST, (left - spare) // (2 * features)), spare
 
 
-def least_evals(features: int) -> int:
+def least_evals(features: int, others: int = OTHERS) -> int:
     """The smallest `max_evals`: a move up and one down for every feature, for the slopes and for their change."""
-    return 4 * features + 2
+    return 4 * features + others
 
 
 def calibrated(slopes: AveragedDifferences, background: Array) -> AveragedDifferences:
