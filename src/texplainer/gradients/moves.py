@@ -49,7 +49,9 @@ TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little
 STEP_NODES = 4  # on a side, where steps are compared with steps
 PATTERNS = 8  # of signs
 OTHERS = 3  # evaluations of a row: at the row for the values and for the slopes, and at the end of the steepest move
-SPARE = 96  # evaluations of a row for the change of its slopes, or twice as many as features
+SPARE = (
+    96  # evaluations of a row for the change of its slopes; twice as many as features, where these are many
+)
 QUANTILES = 8  # of the normal distribution
 
 
@@ -404,7 +406,8 @@ def averaged_differences(
 
 def affordable(features: int, max_evals: int | None, others: int = OTHERS) -> tuple[int, int]:
     """Nodes on a side, and evaluations for the change, that `max_evals` evaluations a row allow beside the others."""
-    spare = min(max(2 * features, SPARE), 2 * features * (features - 1))  # four for every pair of features
+    spare = SPARE if 4 * features <= SPARE else 2 * features
+    spare = min(spare, 2 * features * (features - 1))  # four for every pair of features
     if max_evals is None:
         return max(LEAST_NODES, min(MOST_NODES, LEAST_NODES + EXTRA // features)), spare
     least = least_evals(features, others)
