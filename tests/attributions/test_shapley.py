@@ -290,10 +290,10 @@ def test_the_method_that_is_named_is_the_one_of_additive_models():
     X = np.random.default_rng(0).normal(size=(60, 2))
     linear = LogisticRegression().fit(X, X[:, 0] > 0)
     assert (
-        "closed form of a linear model" in TExplainer(linear, X)(X[:1], attribution="shapley").settings["why"]
+        "closed form of a linear model" in TExplainer(linear, X)(X[:1], attribution="shapley").settings["how"]
     )
     for model in (lambda rows: np.sin(rows).sum(axis=1), MLPClassifier(max_iter=5).fit(X, X[:, 0] > 0)):
-        assert "closed form if additive" in TExplainer(model, X)(X[:1], attribution="shapley").settings["why"]
+        assert "closed form if additive" in TExplainer(model, X)(X[:1], attribution="shapley").settings["how"]
 
 
 def test_a_function_that_is_additive_on_the_background_alone_is_estimated_within_the_budget():

@@ -49,9 +49,7 @@ TREE_MOVES = 3  # each costs as much as the values; six would rank rows a little
 STEP_NODES = 4  # on a side, where steps are compared with steps
 PATTERNS = 8  # of signs
 OTHERS = 3  # evaluations of a row: at the row for the values and for the slopes, and at the end of the steepest move
-SPARE = (
-    96  # evaluations of a row for the change of its slopes; twice as many as features, where these are many
-)
+SPARE = 96  # evaluations of a row for the change of its slopes; or twice as many as features, where these are many
 QUANTILES = 8  # of the normal distribution
 
 
