@@ -169,6 +169,7 @@ def dtypes() -> dict[str, dict[str, int]]:
 FURTHER = {
     "containers of numbers": "test_odd_tables",
     "frames": "test_odd_frames",
+    "rows by name, texts, times, masks": "test_odd_rows",
     "models": "test_odd_models",
     "values of arguments": "test_odd_values",
 }
