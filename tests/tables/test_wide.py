@@ -80,4 +80,4 @@ def test_a_booster_reads_a_frame_of_floats_at_once(monkeypatch):
     )
     found = TExplainer(model, table)(table[["c4", "c3", "c2", "c1", "c0"]])
     assert set(given) == {np.ndarray}
-    np.testing.assert_array_equal(found.predictions[:, 0], model.predict(matrix(table)))
+    np.testing.assert_array_equal(np.ravel(found.predictions), model.predict(matrix(table)))
