@@ -19,7 +19,7 @@ _OWN = "TEXPLAINER_TEST_FILES" not in os.environ
 if _OWN:
     _FILES = tempfile.mkdtemp(prefix="tests-")
     os.environ["TEXPLAINER_TEST_FILES"] = os.environ["TMPDIR"] = _FILES
-    os.environ["MPLCONFIGDIR"] = os.environ["XDG_CONFIG_HOME"] = _FILES
+    os.environ["MPLCONFIGDIR"] = os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_CACHE_HOME"] = _FILES
     tempfile.tempdir = None  # it is looked up again
 
 

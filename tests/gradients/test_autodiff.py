@@ -101,8 +101,20 @@ class _Detached(_Rounding):
         return self.line(x.detach()).detach()
 
 
+class _Underivable(_Rounding):
+    """An operation without a derivative: only the reverse pass fails."""
+
+    def forward(self, x):
+        return self.line(x) + torch.heaviside(x[:, :1], torch.zeros(1, dtype=x.dtype))
+
+
 @pytest.mark.parametrize(
-    ("broken", "why"), [(_Rounding, "contradicts"), (_Detached, "differentiable operations")]
+    ("broken", "why"),
+    [
+        (_Rounding, "contradicts"),
+        (_Detached, "differentiable operations"),
+        (_Underivable, "reverse pass failed.*heaviside is not implemented"),
+    ],
 )
 def test_derivatives_that_are_not_the_models_are_refused(broken, why):
     predictor = predictor_of(broken())

@@ -145,7 +145,7 @@ def forks() -> dict[str, int]:
     models = {**environment.MODELS, "function": "model = lambda rows: rows[:, 0]"}
     for model in models.values():
         try:
-            code = environment.run(environment.FORKED.format(model=model), OMP_NUM_THREADS="2").returncode
+            code = environment.forked(model).returncode
         except subprocess.TimeoutExpired:
             counts["hung"] += 1
             continue
@@ -169,6 +169,7 @@ def dtypes() -> dict[str, dict[str, int]]:
 FURTHER = {
     "containers of numbers": "test_odd_tables",
     "frames": "test_odd_frames",
+    "rows by name, texts, times, masks": "test_odd_rows",
     "models": "test_odd_models",
     "values of arguments": "test_odd_values",
 }

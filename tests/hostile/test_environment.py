@@ -59,11 +59,16 @@ def run(code, **environment):
     )
 
 
+def forked(model, before="", attribution="slope"):
+    """Use a model, fork, use it in the child: exit code 0 is an answer, 7 an error with the remedy."""
+    return run(FORKED.format(model=model, before=before, attribution=attribution), OMP_NUM_THREADS="2")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("library", MODELS)
 def test_a_forked_child_raises_instead_of_waiting_for_ever(library):
     pytest.importorskip(library)
-    done = run(FORKED.format(model=MODELS[library], before="", attribution="slope"), OMP_NUM_THREADS="2")
+    done = forked(MODELS[library])
     assert done.returncode == 7, done.stderr[-500:]
 
 
@@ -72,8 +77,7 @@ def test_a_forked_child_raises_instead_of_waiting_for_ever(library):
 @pytest.mark.parametrize("before", ["", "explainer(X[:1], attribution='shapley')"], ids=["new", "used"])
 def test_a_forked_child_may_use_a_plain_function(attribution, before):
     model = "model = lambda rows: rows[:, 0] * (rows[:, 1] > 0) + abs(rows[:, 2])"
-    code = FORKED.format(model=model, before=before, attribution=attribution)
-    assert run(code, OMP_NUM_THREADS="2").returncode == 0
+    assert forked(model, before, attribution).returncode == 0
 
 
 @pytest.mark.parametrize("numba", ["None", "type(sys)('numba')"], ids=["missing", "broken"])

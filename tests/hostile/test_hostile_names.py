@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,8 @@ NAMES = (
 CLASSES = np.array(["<script>alert(1)</script>", "نعم 👍 $"])
 LEVELS = ("<img src=x onerror=alert(1)>", "y" * 3000, "$", "لا", "🎉")
 WIDTHS = (1280, 400)
+#: what the tests' configuration sets for one session
+SHARED = ("TEXPLAINER_TEST_FILES", "TMPDIR", "MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +114,15 @@ def test_the_explorer(browser: chromium.Browser, subject: Any) -> None:
         page.click("#overview")
         page.until("document.querySelectorAll('tbody tr.pickable:not([data-feature])').length === 30")
         sound(page, "overview")
+
+
+def test_the_tests_leave_nothing_in_the_home_folder(tmp_path: Path) -> None:
+    """Chromium keeps a cache beside its profile, in the user's folder of caches."""
+    own = {name: value for name, value in os.environ.items() if name not in SHARED}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::test_the_report"]
+    home = {
+        "HOME": str(tmp_path)
+    }  # temporary files lie in the system's folder: the path of a socket is short
+    done = subprocess.run(command, env={**own, **home}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-500:]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

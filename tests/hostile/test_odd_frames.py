@@ -284,7 +284,7 @@ REFUSED: dict[str, tuple[Make, Make | None, str]] = {
     "booleans for numbers": (lambda: two(Z % 2), lambda: two(Z % 2 == 0), "the column 'c' is bool"),
     "text for booleans": (lambda: two(Z % 2 == 0), lambda: two((Z % 2 == 0).astype(str)), "'True' of column 'c'"),
     "text for numbers": (lambda: two(Z / 2), lambda: two((Z / 2).astype(str)), "in column 'c' is not a number"),
-    "text for times": (lambda: two(TIMES), lambda: two(TIMES.astype(str)), "in column 'c' is not a number"),
+    "text for times": (lambda: two(TIMES), lambda: two(TIMES.astype(str)), "in column 'c'; the background holds times"),
     "numbers for times": (lambda: two(TIMES), lambda: two(TIMES.astype("int64")), "column 'c' holds numbers"),
     "another zone": (
         lambda: two(TIMES.tz_localize("UTC")),

@@ -273,7 +273,7 @@ REFUSED: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
     "dict of generators": (lambda x: {n: (v for v in c) for n, c in named(x).items()}, "'a' is a generator"),
     "dict of dicts": (lambda x: frame(x).to_dict(), "'a' is a dict"),
     "dict of sets": (lambda x: {n: set(c) for n, c in named(x).items()}, "'a' is a set"),
-    "dict of text": (lambda x: dict.fromkeys(NAMES, "abc"), "is not a number"),
+    "dict of text": (lambda x: dict.fromkeys(NAMES, "abc"), "is not a number|could not convert string"),
     "__arrow_c_stream__": (StreamProtocol, "a StreamProtocol was passed"),
     "__dataframe__": (FrameProtocol, "a FrameProtocol was passed"),
     "__dlpack__": (TensorProtocol, "a TensorProtocol was passed"),

@@ -67,3 +67,17 @@ def test_a_warning_lists_a_few_columns_only(kind):
     with pytest.warns(BackgroundWarning) as found:
         TExplainer(lambda rows: np.asarray(rows).sum(axis=1), table)
     assert all(len(str(one.message)) < 800 for one in found)
+
+
+def test_a_booster_reads_a_frame_of_floats_at_once(monkeypatch):
+    """XGBoost reads a frame column by column: 0.3 s a prediction for 10,000 columns, ten times an array's."""
+    xgboost = pytest.importorskip("xgboost")
+    table = _frame(5)
+    matrix, given = xgboost.DMatrix, []
+    model = xgboost.train({"max_depth": 2}, matrix(table, label=table["c0"]), 3)
+    monkeypatch.setattr(
+        xgboost, "DMatrix", lambda data, **more: given.append(type(data)) or matrix(data, **more)
+    )
+    found = TExplainer(model, table)(table[["c4", "c3", "c2", "c1", "c0"]])
+    assert set(given) == {np.ndarray}
+    np.testing.assert_array_equal(np.ravel(found.predictions), model.predict(matrix(table)))

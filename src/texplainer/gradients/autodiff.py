@@ -9,13 +9,14 @@ gradients and the library's random state do not change; its float width and devi
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from texplainer.errors import Unsupported
+from texplainer.errors import InputError, ModelError, Unsupported
 from texplainer.gradients import maps
 from texplainer.gradients.engine import BATCH, Engine, Settings
 from texplainer.gradients.maps import Map, Pullback, compose, identity
@@ -42,22 +43,36 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
     linked = compose(raw, _link(predictor.scale, _columns(raw, background), ending))
     narrow = 8 if predictor.unit < 1e-10 else 4
     block = min(BLOCK, settings.batch_rows)  # no more rows at once than the user allows
-    engine = maps.checked_engine(
-        linked, "autodiff", how, predictor, background, TOLERANCE[narrow], block, narrow=library == "torch"
-    )
+    with _supported():
+        engine = maps.checked_engine(
+            linked,
+            "autodiff",
+            how,
+            predictor,
+            background,
+            TOLERANCE[narrow],
+            block,
+            narrow=library == "torch",
+        )
     check_steps(engine, predictor, background)
     return engine
 
 
 def _columns(raw: Map, background: Array) -> int:
-    try:
+    with _supported():
         return raw(background[:1])[0].shape[1]
-    except Unsupported:
+
+
+@contextmanager
+def _supported() -> Iterator[None]:
+    """A model that its library cannot run or differentiate is explained by another engine."""
+    try:
+        yield
+    except (Unsupported, InputError, ModelError):
         raise
     except Exception as error:
-        raise Unsupported(
-            f"its reverse pass failed with {type(error).__name__}: {str(error).splitlines()[0]}."
-        ) from error
+        why = next(iter(str(error).splitlines()), "")
+        raise Unsupported(f"its reverse pass failed with {type(error).__name__}: {why}.") from error
 
 
 def _link(scale: str, columns: int, ending: str = "") -> Map:

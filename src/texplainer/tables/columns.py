@@ -85,10 +85,10 @@ def floats_of(column: Any, name: str) -> Array:
     return out
 
 
-def check_times(column: Any, name: str, dtype: np.dtype | None, own_zone: Any, zone: Any) -> None:
-    """Refuse numbers in a column of times or times among numbers, and a zone that only one of the tables has.
+def check_times(column: Any, name: str, dtype: np.dtype | None) -> None:
+    """Refuse what is no time in a column of times, and times among numbers.
 
-    `dtype` and `own_zone` are those of the background; None for a column of numbers.
+    `dtype` is that of the background; None for a column of numbers.
     """
     kind = getattr(getattr(column, "dtype", None), "kind", "O")
     words = {"M": "times", "m": "durations"}
@@ -98,7 +98,16 @@ def check_times(column: Any, name: str, dtype: np.dtype | None, own_zone: Any, z
             f"column {name!r} holds {words.get(kind, 'numbers')}; the background holds "
             f"{words.get(expected, 'numbers')} there. Convert the column."
         )
-    if kind == "M" and (zone is None) != (own_zone is None):
+    if dtype is not None and kind not in "mM":
+        i, odd = next((i, v) for i, v in enumerate(column) if not native.is_missing(v))
+        raise InputError(
+            f"row {i}: {odd!r} in column {name!r}; the background holds {words[expected]} there. Convert the column."
+        )
+
+
+def check_zone(column: Any, name: str, own_zone: Any, zone: Any) -> None:
+    """Refuse times with a zone where the background has none, and the reverse."""
+    if getattr(getattr(column, "dtype", None), "kind", "O") == "M" and (zone is None) != (own_zone is None):
         found = "no time zone" if zone is None else f"the time zone {zone}"
         expected = "none" if own_zone is None else str(own_zone)
         raise InputError(

@@ -8,6 +8,7 @@ is taken for an identifier by its name, such as "id", "customer_id" or "orderId"
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import warnings
 from collections import Counter
@@ -61,12 +62,10 @@ def columns_of(table: Any, one_row: bool = False, absent: float = 0.0) -> Column
     if type(table).__module__.startswith("pandas") and hasattr(table, "iloc") and hasattr(table, "columns"):
         return _of_pandas(table)
     if isinstance(names := getattr(table, "column_names", None), list):  # of Arrow
-        check_unique(names)
+        check_names(names)
     native = nw.from_native(table, pass_through=True, eager_only=True, allow_series=True)
-    if isinstance(native, nw.Series):  # one row of a pandas frame: its index holds the names
-        index = getattr(table, "index", None)
-        names = plain_names(index) if index is not None and not callable(index) else None
-        return Columns(names, [np.asarray([v], dtype=object) for v in table], "array")
+    if isinstance(native, nw.Series):  # one row without names
+        return Columns(None, [np.asarray([v], dtype=object) for v in table], "array")
     if isinstance(native, nw.DataFrame):
         kind = native.implementation.value
         kind = kind if kind in {"polars", "pyarrow"} else "pandas"
@@ -83,15 +82,10 @@ def unwrapped(table: Any) -> Any:
     """The table inside what other libraries make of one: records, tensors with gradients, shap's maskers."""
     if isinstance(table, np.ndarray) and table.dtype.names:
         return {name: table[name] for name in table.dtype.names}
-    if isinstance(table, (list, tuple)) and table and all(isinstance(row, Mapping) for row in table):
-        names = list(table[0])
-        other = next((i for i, row in enumerate(table) if set(row) != set(names)), None)
-        if other is not None:
-            raise InputError(
-                f"row {other} has the columns {list(table[other])}, the first has {names}; expected the same "
-                "columns in every row. Write a missing value as None."
-            )
-        return {name: [row[name] for row in table] for name in names}
+    if (row := _cells_by_name(table)) is not None and not isinstance(table, Mapping):
+        return {name: [value] for name, value in row.items()}
+    if isinstance(table, (list, tuple)) and table and _cells_by_name(table[0]) is not None:
+        return _of_named_rows(table)
     if hasattr(table, "detach") and hasattr(table, "cpu"):  # a torch tensor, perhaps with a gradient
         return array_of(table)
     if type(table).__module__.startswith("shap."):
@@ -103,6 +97,43 @@ def unwrapped(table: Any) -> Any:
         held = getattr(table, "data", None)  # of a masker
         return table if held is None else held
     return table
+
+
+def _cells_by_name(row: Any) -> Mapping[Any, Any] | None:
+    """The cells of one row that knows its columns' names; None for all others.
+
+    Such rows are mappings, Series, named tuples, records of numpy and rows of sqlite3. A column called "a b" has
+    another name in a named tuple, which is then refused as unknown.
+    """
+    if isinstance(row, Mapping):
+        return row
+    if isinstance(row, (np.void, np.ndarray)):
+        return {name: row[name] for name in row.dtype.names} if row.dtype.names and not row.ndim else None
+    if isinstance(row, tuple):
+        names = getattr(row, "_fields", None)
+    elif type(row).__module__.startswith("pandas") and hasattr(row, "iloc") and not hasattr(row, "columns"):
+        names = plain_names(row.index)
+        names = None if names == [str(i) for i in range(len(row))] else names  # mere positions
+    else:
+        names = row.keys() if type(row).__module__ == "sqlite3" and hasattr(row, "keys") else None
+    if not isinstance(names, (tuple, list)):
+        return None
+    check_names(names)
+    return dict(zip(names, row, strict=True))
+
+
+def _of_named_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
+    """The columns of rows that know their names, whatever the order in each."""
+    cells = [_cells_by_name(row) for row in rows]
+    names = list(cells[0] or ())
+    for i, row in enumerate(cells):
+        if row is None or set(row) != set(names):
+            found = describe(rows[i]) if row is None else f"the columns {list(row)}"
+            raise InputError(
+                f"row {i} has {found}, the first has {names}; expected the same columns in every row. Write a "
+                "missing value as None."
+            )
+    return {name: [row[name] for row in cells if row is not None] for name in names}
 
 
 def collected(table: Any) -> Any:
@@ -142,8 +173,16 @@ def plain_names(labels: Any) -> list[str]:
     return ["/".join(str(part) for part in n) if isinstance(n, tuple) else str(n) for n in labels]
 
 
-def check_unique(names: Sequence[str]) -> None:
-    """Refuse names that occur twice."""
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that occur twice, and those that no file can hold."""
+    for name in names:
+        if not name.isascii():
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"the column name {name!r} is not valid text ({error.reason}). Rename it."
+                ) from None
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"the column names {some(twice)} occur twice; expected unique names. Rename them.")
@@ -168,7 +207,10 @@ def is_missing(value: Any) -> bool:
     """Return whether a value is None, NaN, NaT or NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return bool(np.ndim(value) == 0 and value != value)
+    try:
+        return bool(np.ndim(value) == 0 and value != value)
+    except ArithmeticError:  # a signalling NaN of Decimal
+        return True
 
 
 def days_of(values: Any) -> np.ndarray:
@@ -192,7 +234,7 @@ def _of_pandas(table: Any) -> Columns:
     import pandas as pd
 
     names = plain_names(table.columns)
-    check_unique(names)
+    check_names(names)
     labels = None if all(isinstance(n, str) for n in table.columns) else table.columns
     values, zones, own = [], {}, list(table.dtypes)
     if len(set(own)) == 1 and isinstance(own[0], np.dtype) and own[0].kind in "fiub":
@@ -264,7 +306,45 @@ def _times(series: nw.Series, name: str) -> np.ndarray:
     found = np.asarray(series.to_numpy())
     if found.dtype.kind not in "mM":  # an object array of dates
         found = np.array([None if is_missing(v) else v for v in found], dtype=f"{kind}[us]")
-    out = found.astype(f"{kind}[us]")
+    return _in_microseconds(found, name)
+
+
+def times_among(column: Any, name: str, kind: str, zone: Any) -> tuple[Any, Any]:
+    """A column of objects as times or durations, and their zone; unchanged where it holds anything else.
+
+    So come the times in a row of a frame, in a dict and in a list. Missing ones take the background's `zone`.
+    """
+    if getattr(getattr(column, "dtype", None), "kind", "") != "O":
+        return column, None
+    known = [v for v in column if not is_missing(v)]
+    zones = {getattr(v, "tzinfo", None) for v in known}
+    if known and None in zones and len(zones) > 1:
+        raise InputError(f"column {name!r} has times with and without a time zone. Localise or convert them.")
+    try:
+        plain = [np.datetime64("NaT") if is_missing(v) else _plain_time(v) for v in column]
+        if known and {v.dtype.kind for v in plain if not np.isnat(v)} != {kind}:
+            return column, None
+    except (TypeError, ValueError):
+        return column, None
+    cells = np.array([np.array("NaT", f"{kind}8[us]")[()] if np.isnat(v) else v for v in plain])
+    return _in_microseconds(cells, name), next(iter(zones)) if known else zone
+
+
+def _plain_time(value: Any) -> Any:
+    """A date, a time or a duration of Python or pandas as one of numpy, in UTC if it has a zone."""
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    if hasattr(value, "to_numpy"):  # of pandas: with its nanoseconds
+        return value.to_numpy()
+    if isinstance(value, (dt.date, np.datetime64)):
+        return np.datetime64(value)
+    if isinstance(value, (dt.timedelta, np.timedelta64)):
+        return np.timedelta64(value)
+    raise TypeError
+
+
+def _in_microseconds(found: np.ndarray, name: str) -> np.ndarray:
+    out = found.astype(f"{found.dtype.kind}8[us]")
     back = times_of(days_of(out), out.dtype)
     lost = ~np.isnat(out) & ((out.astype(found.dtype) != found) | (back != out))
     if lost.any():
@@ -292,7 +372,7 @@ def _of_mapping(table: Mapping[Any, Any]) -> Columns:
             raise InputError(
                 f"column {name!r} is {describe(cells)}; expected a list or an array of its values."
             )
-    names, values = [str(k) for k in table], [np.atleast_1d(array_of(v)) for v in table.values()]
+    names, values = [str(k) for k in table], [np.atleast_1d(_cells(v)) for v in table.values()]
     odd = next((name for name, v in zip(names, values, strict=True) if v.ndim > 1), None)
     if odd is not None:
         shape = values[names.index(odd)].shape
@@ -317,22 +397,30 @@ def array_of(values: Any) -> np.ndarray:
             values = values.float()
         return values.resolve_conj().resolve_neg().numpy()
     except Exception as error:  # nested tensors have no shape
+        why = str(error).split(".")[0] or type(error).__name__
         raise InputError(
-            f"a tensor of {values.dtype} cannot be read as an array ({str(error).split('.')[0]}); expected a "
+            f"a tensor of {values.dtype} cannot be read as an array ({why}); expected a "
             "rectangular tensor of numbers. Convert it with its own methods first."
         ) from error
 
 
+def _cells(values: Any) -> np.ndarray:
+    """Convert the cells of a table to an array: a masked cell is a missing one, text is as objects."""
+    if isinstance(values, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in values):
+        values = np.ma.array(values)  # numpy alone would show what the masks hide
+    if isinstance(values, np.ma.MaskedArray):
+        hidden, numbers = np.ma.getmaskarray(values), values.dtype.kind in "fiub"
+        narrow = np.float32 if values.dtype == np.float32 else float
+        values = np.array(values.data, dtype=narrow if numbers else object)
+        values[hidden] = np.nan if numbers else None
+    array = array_of(values)
+    # numpy turns a mixed list into text, a missing value into "nan"
+    return np.asarray(values, dtype=object) if array.dtype.kind in "UST" else array
+
+
 def _of_array(table: Any, one_row: bool) -> list[np.ndarray]:
-    if isinstance(table, np.ma.MaskedArray):  # a masked cell is a missing one
-        hidden, numbers = np.ma.getmaskarray(table), table.dtype.kind in "fiub"
-        narrow = np.float32 if table.dtype == np.float32 else float
-        table = np.array(table.data, dtype=narrow if numbers else object)
-        table[hidden] = np.nan if numbers else None
     try:
-        array = array_of(table)
-        if array.dtype.kind in "US":  # numpy would turn a mixed list into text
-            array = np.asarray(table, dtype=object)
+        array = _cells(table)
     except InputError:
         raise
     except ValueError as error:
@@ -475,7 +563,7 @@ def _names_of(table: Any) -> list[str] | None:
 
 def _column(table: Any, place: int) -> list[Any]:
     if isinstance(table, Mapping):
-        return np.atleast_1d(array_of(list(table.values())[place])).tolist()
+        return np.atleast_1d(_cells(list(table.values())[place])).tolist()
     if hasattr(table, "column_names"):
         return table.column(place).to_pylist()
     if hasattr(table, "iloc"):

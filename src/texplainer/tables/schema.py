@@ -23,6 +23,7 @@ from texplainer.support.messages import some, suggest
 from texplainer.tables import native, onehot
 from texplainer.tables.columns import (
     check_times,
+    check_zone,
     float_dtype,
     floats_of,
     frame_of,
@@ -156,10 +157,15 @@ class Schema:
             raise InputError("the table has 0 rows; expected at least 1. Pass the rows to explain.")
         out = np.empty((rows, self.width))  # (rows, features)
         for j, place in enumerate(order):
-            column = columns[place]
+            column, name, zone = columns[place], self.names[j], found.zones.get(place)
+            own, kind = self.times.get(j), "M" if j in self.zones else None  # categories may be times, too
+            kind = kind if own is None else own.kind
+            if kind is not None and zone is None:
+                column, zone = native.times_among(column, name, kind, self.zones.get(j))
             if j not in self.levels:
-                own, zone = self.times.get(j), self.zones.get(j)
-                check_times(column, self.names[j], own, zone, found.zones.get(place))
+                check_times(column, name, own)
+            if j not in self.levels or j in self.zones:
+                check_zone(column, name, self.zones.get(j), zone)
             out[:, j] = self._codes(column, j) if j in self.levels else floats_of(column, self.names[j])
         return out
 
@@ -361,7 +367,7 @@ def learn(
             f"feature_names={some(names)} are the background's own names in another order; the columns would be "
             "taken for each other. Leave out feature_names, or reorder the columns."
         )
-    native.check_unique(names)
+    native.check_names(names)
     declared = set(categorical)
     unknown = sorted(declared - set(names))
     if unknown:

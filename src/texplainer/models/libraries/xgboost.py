@@ -87,9 +87,13 @@ def _booster(model: Any, schema: Schema) -> ModelAdapter:
 
     def matrix(table: Any) -> Any:
         names = model.feature_names
-        if hasattr(table, "columns"):
-            return DMatrix(table, enable_categorical=True)
-        return DMatrix(table, feature_names=names)
+        if not hasattr(table, "columns"):
+            return DMatrix(table, feature_names=names)
+        if type(table).__module__.startswith("pandas") and names == list(table.columns):
+            kinds = {getattr(dtype, "str", "") for dtype in table.dtypes}
+            if len(kinds) == 1 and kinds <= {"<f4", "<f8"}:  # of a frame it reads every column by itself
+                return DMatrix(table.to_numpy(), feature_names=names)
+        return DMatrix(table, enable_categorical=True)
 
     def raw(table: Any) -> np.ndarray:
         return model.predict(matrix(table))
