@@ -7,13 +7,19 @@ from math import factorial
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from xgboost import XGBClassifier
 
 from texplainer import TExplainer
 from texplainer.errors import InputError
@@ -237,6 +243,26 @@ def test_path_dependent_values_need_trees_with_covers():
             TExplainer(model, X, attribution="shapley_path", **options)(X[:2])
     with pytest.raises(InputError, match="base value of its own"):
         TExplainer(forest, X)(X[:2], attribution=("slope", "shapley_path"))
+
+
+@pytest.mark.parametrize(
+    "model, classes, scale, remedy",
+    [
+        (XGBClassifier(n_estimators=5), 3, "log-odds", "raw"),
+        (LGBMClassifier(n_estimators=5, verbose=-1), 3, "log-odds", "raw"),
+        (HistGradientBoostingClassifier(max_iter=5), 3, "probability", "raw"),
+        (GradientBoostingClassifier(n_estimators=5), 2, "probability", "log-odds"),
+        (RandomForestClassifier(5), 3, "log-odds", "probability"),
+    ],
+    ids=lambda part: type(part).__name__ if hasattr(part, "fit") else str(part),
+)
+def test_the_scale_that_is_named_gives_exact_values(model, classes, scale, remedy):
+    X = np.random.default_rng(8).normal(size=(120, 3))
+    model.fit(X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5][: classes - 1]))
+    found = TExplainer(model, X, scale=scale, attribution="shapley")(X[:2])
+    assert f"scale='{remedy}' gives exact values" in found.settings["how"]
+    exact = TExplainer(model, X, scale=remedy, attribution="shapley")(X[:2])
+    assert exact.settings["how"].startswith("exact")
 
 
 def test_path_dependent_values_behind_a_column_transformer_sum_up():

@@ -72,10 +72,10 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     trees, function = TExplainer(forest, X), TExplainer(lambda rows: np.tanh(rows).sum(axis=1), X)
     assert "one feature at a time" in trees(X[:2]).settings["how"]
     assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["how"]
-    assert "walks" in str(function(X[:2], attribution="shapley"))
+    assert "permutations" in str(function(X[:2], attribution="shapley"))
     assert "16 quantiles" in str(function(X[:2], attribution="variation"))
     asked = TExplainer(forest, X, engine="finite-difference", attribution="shapley")(X[:2])
-    assert asked.settings["how"].startswith("walks") and asked.settings["why"] == "asked for"
+    assert asked.settings["how"].startswith("permutations") and asked.settings["why"] == "asked for"
 
 
 @pytest.mark.parametrize("name", ATTRIBUTIONS)

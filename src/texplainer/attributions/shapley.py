@@ -139,11 +139,9 @@ def way_of_shapley(engine: Engine) -> str:
         return "exact Shapley values of the trees, all background rows"
     if engine.linear:
         return "closed form of a linear model, all background rows"
-    words = "walks from background rows to the row, one feature after the other, or closed form if additive"
+    words = "permutations of the features, or closed form if additive"
     if has_line_integral(engine.at_point):
-        words = (
-            "line integrals of exact gradients from background rows to the row, or closed form if additive"
-        )
+        words = "line integrals of gradients from background rows to the row, or closed form if additive"
     return f"{words} (not from the trees: {reason.rstrip('.')})" if reason else words
 
 

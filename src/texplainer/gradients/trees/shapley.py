@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from texplainer.errors import Unsupported
 from texplainer.gradients.machine_code import in_threads
-from texplainer.gradients.maps import Map, constant_slope, jacobian
+from texplainer.gradients.maps import LINKS, Map, constant_slope, jacobian
 from texplainer.gradients.trees.engine import TreeModel, check, link
 from texplainer.gradients.trees.ensemble import (
     LEAF,
@@ -153,6 +153,15 @@ class TreeShapley:
         return self._tables[key]
 
 
+def _exact_scale(ensemble: TreeEnsemble) -> str | None:
+    """A scale on which a classifier is a sum of its trees."""
+    for scale, kind in (("log-odds", "log-odds"), ("probability", "probability"), ("raw", "scores")):
+        after = LINKS.get((ensemble.link, kind))
+        if after is not None and constant_slope(after, len(ensemble.base)) is not None:
+            return scale
+    return None
+
+
 def tree_shapley(predictor: Predictor, background: Array, owner: np.ndarray | None = None) -> TreeShapley:
     """Prepare a model's Shapley values, or raise `Unsupported` with the reason.
 
@@ -164,7 +173,9 @@ def tree_shapley(predictor: Predictor, background: Array, owner: np.ndarray | No
     ensemble = load(final)
     after = link(ensemble, predictor.scale, predictor.task)
     if constant_slope(after, len(ensemble.base)) is None:
-        raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees.")
+        other = _exact_scale(ensemble) if predictor.task != "regression" else None
+        remedy = f"; scale={other!r} gives exact values" if other else ""
+        raise Unsupported(f"on the {predictor.scale} scale the model is not a sum of trees{remedy}.")
 
     def inputs(rows: Array) -> Array:
         return ensemble.marked(inputs_of(predictor, transformers, rows, ensemble.codes))
