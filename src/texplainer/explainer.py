@@ -38,7 +38,7 @@ from texplainer.models.checks import check_original, refused_rows
 from texplainer.models.libraries import feature_names as names_of_model
 from texplainer.support import hashing
 from texplainer.support.messages import check_arguments, listed, no_attribute, refuse_keywords
-from texplainer.support.progress import track, waiting
+from texplainer.support.progress import asked_for, track, waiting
 from texplainer.tables import native
 from texplainer.types import Array
 
@@ -448,13 +448,14 @@ class TExplainer:
         filled = RowArrays(len(rows))
         if len(blocks) > 1 or progress:
             blocks = track(blocks, "explaining", progress, [len(b) for b in blocks])
-        for block in blocks:
-            by_halves(
-                block,
-                lambda part: filled.put(part, self._explain(rows[part], name)),
-                refused.__setitem__,
-                ModelError,
-            )
+        with asked_for(progress):
+            for block in blocks:
+                by_halves(
+                    block,
+                    lambda part: filled.put(part, self._explain(rows[part], name)),
+                    refused.__setitem__,
+                    ModelError,
+                )
         if not filled.arrays and any(isinstance(reason, ModelError) for reason in refused.values()):
             raise next(reason for reason in refused.values() if isinstance(reason, ModelError))
         _warn_of(refused, len(rows), 4)

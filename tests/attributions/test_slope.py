@@ -225,3 +225,21 @@ def test_a_known_plane_is_not_asked_about_its_discrete_columns():
     assert not found.diagnostics.flat.any()
     expected = model.coef_ * explainer.background.sigma
     np.testing.assert_allclose(found.values, np.tile(expected, (20, 1)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_rare_values_of_a_column_are_not_a_silent_zero(as_function):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 3))
+    X[:, 1] = np.where(rng.random(600) < 0.02, rng.exponential(3000, 600), 0.0)  # a gain that few have
+    X[:, 2] = 1.0
+    X[300:, 2] = rng.normal(size=300)  # constant in the background
+    model = GradientBoostingRegressor(n_estimators=60, random_state=0)
+    model.fit(X, X[:, 0] + 4 * (X[:, 1] > 500) + 4 * (X[:, 2] > 0.5))
+    rows = X[300:320][(X[300:320, 1] == 0) & (X[300:320, 2] < 0)]
+    with pytest.warns(tx.errors.BackgroundWarning, match="constant"):
+        explainer = tx.TExplainer(model.predict if as_function else model, X[:300])
+    found = explainer(rows)
+    zero = found.values[:, 1:] == 0
+    assert zero.any(axis=0).all()
+    assert (found.diagnostics.flat[:, 1:] == zero).all()

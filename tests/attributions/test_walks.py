@@ -146,6 +146,19 @@ def test_classes_cancel():
     np.testing.assert_allclose(found.values.sum(axis=-1), 0.0, atol=1e-12)
 
 
+def rarely_third(table: np.ndarray) -> np.ndarray:
+    """Three classes in float32; one feature matters to the rare third one, and to the others less than their digits."""
+    third = 1e-4 * (1 + 1e-3 * table[:, 3])
+    first = (1 - third) / (1 + np.exp(-smooth(table)))
+    return np.column_stack([first, 1 - third - first, third]).astype(np.float32)
+
+
+def test_classes_cancel_where_a_feature_is_seen_to_act_on_some_only():
+    X = np.random.default_rng(4).normal(size=(400, 5))
+    found = TExplainer(rarely_third, X[:150], attribution="shapley")(X[:20])
+    np.testing.assert_allclose(found.values.sum(axis=-1), 0.0, atol=1e-6)
+
+
 def test_rows_do_not_depend_on_the_other_rows():
     X = np.random.default_rng(5).normal(size=(150, 5))
     together = TExplainer(smooth, X, attribution="shapley")(X[:40])

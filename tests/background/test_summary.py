@@ -100,3 +100,13 @@ def test_odd_columns_at_once_give_what_one_after_the_other_gives(seed, monkeypat
     rows = odd_table(seed)
     monkeypatch.setattr("texplainer.background.summary.CELLS", 8 * 25 * len(rows))  # three blocks
     assert robust_sd(rows).tolist() == [_sd_of_one_column(column) for column in rows.T]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_missing_value_in_the_first_row_does_not_make_a_constant_column_vary(first):
+    rows = np.column_stack([np.arange(20.0), np.full(20, 3.0)])
+    rows[first, 1] = np.nan
+    with pytest.warns(BackgroundWarning, match="constant \\(first value 3.0\\)"):
+        explainer = tx.TExplainer(lambda X: X[:, 0] + np.nan_to_num(X[:, 1]), rows)
+    assert explainer.background.unit[1] == 0.0
+    assert explainer(rows[2:4]).values[:, 1].tolist() == [0.0, 0.0]

@@ -65,3 +65,31 @@ def test_building_an_explainer_of_a_function_shows_that_it_waits(monkeypatch):
     monkeypatch.setattr(building, "waiting", waiting)
     tx.TExplainer(model, np.random.default_rng(0).normal(size=(20, 2)))
     assert any(asked) and inside[0] == (building.BUILDING, building.MOMENT)
+
+
+def test_the_tasks_within_show_what_the_task_around_was_asked_for(monkeypatch):
+    monkeypatch.setattr(progress.sys, "stderr", type("Terminal", (), {"isatty": lambda self: True})())
+    assert progress.watched()
+    with progress.asked_for(False):
+        assert not progress.watched()
+        assert progress.watched(True)
+        with progress.asked_for(None):
+            assert progress.watched()
+        assert not progress.watched()
+    assert progress.watched()
+
+
+def test_an_explanation_without_progress_shows_no_bar_of_its_parts(monkeypatch):
+    seen = []
+
+    def model(table):
+        seen.append(progress.watched())
+        return table[:, 0] * table[:, 1]
+
+    monkeypatch.setattr(progress.sys, "stderr", type("Terminal", (), {"isatty": lambda self: True})())
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    explainer = tx.TExplainer(model, X)
+    seen.clear()
+    explainer(X[:3], progress=False)
+    assert seen
+    assert not any(seen)

@@ -70,6 +70,17 @@ def references_of(background: Background) -> References:
     return background.cached("references", lambda: _references(background.rows))
 
 
+def values_of(background: Background) -> Array:
+    """The references of every column between its smallest and its largest number, (values, features)."""
+
+    def make() -> Array:
+        finite = np.ma.masked_invalid(background.rows)
+        ends = [np.ma.filled(end, np.nan) for end in (finite.min(axis=0), finite.max(axis=0))]
+        return np.vstack([ends[0], references_of(background).values[:-1], ends[1]])
+
+    return background.cached("values", make)
+
+
 def _references(rows: Array) -> References:
     levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
     values = np.full((QUANTILES + 1, rows.shape[1]), np.nan)

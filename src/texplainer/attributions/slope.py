@@ -26,13 +26,13 @@ from texplainer.attributions.attribution import (
     relative,
 )
 from texplainer.attributions.differences import discrete_slopes
-from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects
+from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects, values_of
 from texplainer.gradients.engine import Gradient
 from texplainer.gradients.moves import TREE_MOVES
 from texplainer.types import Array
 
 ZERO = 1e-6  # of a row's largest slope per SD
-FEW = [0, 5, 10, 15]  # of the quantiles
+FEW = [0, 6, 11, 17]  # of the other values of a column: its ends and two quantiles
 
 
 def slope(context: ExplainContext) -> AttributionResult:
@@ -94,17 +94,17 @@ def _change(context: ExplainContext, found: Gradient) -> tuple[Array, np.ndarray
 def _flat(context: ExplainContext, slopes: Array) -> tuple[np.ndarray, np.ndarray]:
     """Where a slope is 0 but other values of the column change f, (rows, features, outputs); evaluations.
 
-    The other values are the column's quantiles: all of them where the trees tell at once, otherwise a few.
+    The other values are the column's ends and quantiles: all of them where the trees tell at once, otherwise a few.
     """
     cost, flat = np.zeros(len(slopes), dtype=np.int64), np.zeros(slopes.shape, bool)
     size = np.abs(slopes) * context.background.unit[:, None]
     zero = size <= ZERO * size.max(axis=1, keepdims=True, initial=0.0)
-    asked = zero.any(axis=2) & np.isfinite(context.rows) & (context.background.unit > 0)
-    asked &= context.predictor.schema.numeric
+    values = values_of(context.background)
+    asked = zero.any(axis=2) & np.isfinite(context.rows) & context.predictor.schema.numeric
+    asked &= (np.isfinite(values)[:, None] & (values[:, None] != context.rows)).any(axis=0)
     # the derivative at a point says nothing of its surroundings, that of a plane all
     if not context.engine.width or context.engine.linear or not asked.any():
         return flat, cost
-    values = references_of(context.background).values[:-1]
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     if context.engine.replaced is None:
         values = values[FEW]

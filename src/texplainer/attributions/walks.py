@@ -126,7 +126,8 @@ def contributions(context: ExplainContext, sample: BackgroundSample) -> PathCont
 def with_control_variate(context: ExplainContext, sample: BackgroundSample, groups: Array) -> Array:
     """The groups of `contributions`, less the error that their walks make for a model of known Shapley values.
 
-    The model is fitted once, to as many predictions as a row costs. A feature no walk saw act keeps its zero.
+    The model is fitted once, to as many predictions as a row costs. A feature no walk saw act keeps its zero; if the
+    outputs cancel, it acts on all of them or on none.
     """
     cost = int(len(sample.rows) * between(context.rows.shape[1]) * (1 + MOVES / TRIED))
     control = control_variate(context, cost)
@@ -135,7 +136,7 @@ def with_control_variate(context: ExplainContext, sample: BackgroundSample, grou
     ends = control(sample.rows), control(context.rows)
     walked = _summed(context, sample, control, ends, np.zeros(context.predictions.shape))
     weight = np.bincount(sample.groups, sample.weight)[:, None, None]
-    acted = (groups != 0).any(axis=1, keepdims=True)
+    acted = (groups != 0).any(axis=(1, 3) if control.completes else 1, keepdims=True)
     return np.where(acted, groups - walked + weight * control.shapley(context.rows)[:, None], 0.0)
 
 
@@ -179,7 +180,7 @@ def variance_and_bound(
     unseen = FLOOR * _typical(of_function) * _open_share(context, sample)
     acted = (plain != 0).any(axis=1)
     freedom = max(1, 2 * (sample.count - 1) / 3) + POOLED  # of a sum of successive differences
-    bounded = np.where(acted, np.maximum(variance, least), unseen)
+    bounded = np.maximum(variance, np.where(acted, least, unseen))
     return variance, student.ppf(COVER, freedom) * np.sqrt(bounded)
 
 

@@ -68,10 +68,10 @@ def varying_columns(background: Array) -> np.ndarray:
 
 
 def constant_columns(background: Array) -> np.ndarray:
-    """Mask of the constant columns."""
-    with np.errstate(invalid="ignore"):
-        first = background[0]
-        return np.all((background == first) | np.isnan(background), axis=0)
+    """Mask of the columns that do not hold two different numbers."""
+    known = np.isfinite(background)
+    low = np.where(known, background, np.inf).min(axis=0)
+    return low >= np.where(known, background, -np.inf).max(axis=0)
 
 
 def data_bounds(background: Array) -> tuple[Array, Array]:
@@ -357,7 +357,7 @@ def check(rows: Array, schema: Schema) -> None:
     if constant:
         warnings.warn(
             f"background columns {some(constant)} are constant (first value "
-            f"{rows[0, schema.names.index(constant[0])]}): their SD is 0, so their "
+            f"{np.fmin.reduce(rows[:, schema.names.index(constant[0])])}): their SD is 0, so their "
             "slope is 0. Pass a background in which they vary, or leave them out of the model.",
             BackgroundWarning,
             stacklevel=4,

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -13,9 +14,23 @@ T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 
 
+_asked: ContextVar[bool | None] = ContextVar("progress", default=None)
+
+
 def watched(show: bool | None = None) -> bool:
-    """Return whether to show progress: `show` if given, otherwise whether this is a terminal."""
+    """Return whether to show progress: `show`, that of the task around, otherwise whether this is a terminal."""
+    show = _asked.get() if show is None else show
     return sys.stderr.isatty() if show is None else show
+
+
+@contextlib.contextmanager
+def asked_for(show: bool | None) -> Iterator[None]:
+    """Let `show` hold for the tasks within, too: False shows none of them."""
+    before = _asked.set(show)
+    try:
+        yield
+    finally:
+        _asked.reset(before)
 
 
 def track(

@@ -9,14 +9,16 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    RandomForestRegressor,
 )
-from sklearn.impute import SimpleImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
     StandardScaler,
@@ -92,12 +94,12 @@ def test_folded_trees_predict_what_the_model_predicts(numbers, encoder, model):
     assert explainer.engine.name == "tree", explainer.engine.why
     final = pipeline.steps[-1][1]
     ensemble = load(final.steps[-1][1] if hasattr(final, "steps") else final)
-    folded = folded_onto(explainer, ensemble)
+    folded, inputs = folded_onto(explainer, ensemble)
     new = frame[200:].copy()
     new.loc[new.index[:20], "town"] = "elsewhere"  # a category that nobody has seen
     new.loc[new.index[20:30], "age"] = np.linspace(0, 200, 10)
     rows = explainer.schema.read(new)
-    raw = raw_sums(folded, rows)
+    raw = raw_sums(folded, inputs(rows))
     probability = pipeline.predict_proba(new)[:, 1]
     share = raw[:, 0] if folded.link == "share" else 1 / (1 + np.exp(-raw[:, 0]))
     np.testing.assert_allclose(share, probability, atol=1e-12)
@@ -110,11 +112,13 @@ def test_values_at_thresholds_keep_their_side():
         X, X[:, 0] > X[:, 1]
     )
     explainer = tx.TExplainer(model, X[:100])
-    folded = folded_onto(explainer, load(model[-1]))
+    folded, inputs = folded_onto(explainer, load(model[-1]))
     edges = np.unique(folded.threshold[(folded.kind & 1) == 0])
     rows = np.repeat(X[:1], 2 * len(edges), axis=0)
     rows[:, 0] = np.concatenate([edges, np.nextafter(edges, np.inf)])
-    np.testing.assert_allclose(raw_sums(folded, rows)[:, 0], model.predict_proba(rows)[:, 1], atol=1e-12)
+    np.testing.assert_allclose(
+        raw_sums(folded, inputs(rows))[:, 0], model.predict_proba(rows)[:, 1], atol=1e-12
+    )
 
 
 def test_slopes_are_those_of_differences():
@@ -155,3 +159,74 @@ def test_trees_behind_mixing_transformers_are_explained_by_their_predictions():
     X = np.random.default_rng(2).normal(size=(200, 4))
     model = make_pipeline(PCA(3), GradientBoostingClassifier(n_estimators=5)).fit(X, X[:, 0] > 0)
     assert tx.TExplainer(model, X).engine.name == "finite-difference"
+
+
+def town_and_gain():
+    """A background that lacks what the last rows hold: the town "z", and a gain."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=400),
+            "gain": np.where(rng.random(400) < 0.1, rng.exponential(3000, 400), 0.0),
+            "town": rng.choice(["x", "y", "z"], 400),
+        }
+    )
+    y = frame.age * np.where(frame.town == "z", 5, 1) + frame.age * np.where(frame.gain > 1000, 3, 0)
+    usual = (frame.town != "z") & (frame.gain == 0)
+    rare = pd.concat([frame[frame.town == "z"][:4], frame[frame.gain > 1000][:4]])
+    return frame, y, frame[usual][:100], rare
+
+
+def averaged_by_hand(predict, frame, name, sd, low, high, points=2000):
+    """SD times the mean over moves up minus the mean over moves down, per unit, at many points."""
+    out, at = [], (np.arange(points) + 0.5) / points
+    for i in range(len(frame)):
+        x, row = frame[name].iloc[i], pd.concat([frame.iloc[[i]]] * points)
+        up, down = min(6**0.5 / 4 * sd, high - x), min(6**0.5 / 4 * sd, x - low)
+        above, below = (predict(row.assign(**{name: x + move * at})).mean() for move in (up, -down))
+        out.append(sd * (above - below) / ((up + down) / 2))
+    return np.array(out)
+
+
+@pytest.mark.filterwarnings("ignore::texplainer.errors.BackgroundWarning")  # the gain is constant
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("numbers", ["scaler", "power", "median"])
+def test_slopes_of_rows_that_hold_what_the_background_lacks(encoder, numbers):
+    frame, y, background, rare = town_and_gain()
+    kinds = {**NUMBERS, "median": lambda: SimpleImputer(strategy="median")}
+    encoders = {**ENCODERS, "target": lambda: TargetEncoder(target_type="continuous", random_state=0)}
+    columns = make_column_transformer((kinds[numbers](), ["age", "gain"]), (encoders[encoder](), ["town"]))
+    model = make_pipeline(columns, RandomForestRegressor(10, random_state=0)).fit(frame, y)
+    explainer = tx.TExplainer(model, background)
+    assert explainer.engine.name == "tree", explainer.engine.why
+    age = background.age
+    by_hand = averaged_by_hand(
+        model.predict, rare, "age", explainer.background.sigma[0], age.min(), age.max()
+    )
+    np.testing.assert_allclose(explainer(rare).values[:, 0], by_hand, atol=0.01 * np.abs(by_hand).max())
+
+
+def both_large(cells):
+    cells = np.asarray(cells)
+    return np.column_stack([cells, (cells[:, 0] > 2) & (cells[:, 1] > 2)])
+
+
+MIXING = {
+    "product": lambda: PolynomialFeatures(2, interaction_only=True, include_bias=False),
+    "rare condition": lambda: FunctionTransformer(both_large),
+    "neighbours' mean": lambda: KNNImputer(n_neighbors=3),
+}
+
+
+@pytest.mark.filterwarnings("ignore::texplainer.errors.BackgroundWarning")  # one row
+@pytest.mark.parametrize("mixing", MIXING)
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_a_small_background_does_not_hide_that_columns_are_mixed(mixing, count):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 3))
+    X[:20, :2] = 3.0
+    holes = np.where(rng.random(X.shape) < 0.1, np.nan, X) if mixing == "neighbours' mean" else X
+    model = make_pipeline(MIXING[mixing](), RandomForestRegressor(10, random_state=0))
+    model.fit(holes, X[:, 0] + 5 * (X[:, 0] > 2) * (X[:, 1] > 2) + X[:, 2])
+    background = X[(X[:, :2] < 1).all(axis=1)][:count]
+    assert tx.TExplainer(model, background).engine.name == "finite-difference"

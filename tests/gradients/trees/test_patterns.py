@@ -12,6 +12,7 @@ from oracles_trees import hard, trees_of
 from random_trees import random_ensemble, random_rows
 from tree_shelf import MODELS
 
+from texplainer.gradients.trees import shapley
 from texplainer.gradients.trees.ensemble import Tree, assemble, compared
 from texplainer.gradients.trees.readers.table import load
 from texplainer.gradients.trees.shapley import pattern_tables
@@ -144,6 +145,18 @@ def test_tables_that_exceed_memory_are_made_in_parts():
     np.testing.assert_array_equal(parts(rows), whole(rows))
     assert not parts._kept
     assert whole._kept
+
+
+@pytest.mark.parametrize("depth", [5, 14])
+def test_a_large_block_shows_its_progress_and_steps_change_no_bit(depth, monkeypatch):
+    rng = np.random.default_rng(9)
+    ensemble = random_ensemble(rng, depth=depth, features=20, trees=9)
+    background, rows = random_rows(rng, 50, 20), random_rows(rng, 300, 20)
+    whole, seen = pattern_tables(ensemble, background)(rows), []
+    monkeypatch.setattr(shapley, "MANY_NODES", len(rows))
+    monkeypatch.setattr(shapley, "track", lambda tasks, label, *_: seen.append((label, len(tasks))) or tasks)
+    np.testing.assert_array_equal(pattern_tables(ensemble, background)(rows), whole)
+    assert ("adding up trees" if depth == 5 else "adding up deep leaves", 9) in seen
 
 
 def test_symmetry_dummy_and_linearity():

@@ -98,7 +98,7 @@ def read(predictor: Predictor, background: Array) -> TreeModel:
     inputs: Callable[[Array], Array] = partial(cells_of, predictor.schema, codes=ensemble.codes)
     if transformers:
         owner = owners_of(partial(inputs_of, predictor, transformers), background, predictor)
-        ensemble, inputs = fold(ensemble, predictor, background, owner), _unchanged
+        ensemble, inputs = fold(ensemble, predictor, background, owner)
     seen = ensemble.marked(inputs(background))
     if seen.shape[1] != ensemble.features:
         raise Unsupported(f"it was trained on {ensemble.features} features and the data has {seen.shape[1]}.")
@@ -122,10 +122,6 @@ def link(ensemble: TreeEnsemble, scale: str, task: str = "regression") -> Map:
     if steepness == 1.0 or scale == "scores" or (scale == "log-odds" and ensemble.link not in CLASSES):
         return chosen
     return compose(affine(steepness * np.eye(len(ensemble.base))), chosen)
-
-
-def _unchanged(rows: Array) -> Array:
-    return rows
 
 
 def check(model: TreeModel, background: Array) -> None:
@@ -195,7 +191,7 @@ class TreeSlopes:
 def tree_slopes(model: TreeModel, moves: Moves, link: Array) -> TreeSlopes:
     """Prepare a model whose link has the constant slope `link` (all outputs, raw)."""
     link = link[list(model.predictor.outputs)]
-    largest = largest_changes(model.ensemble) @ np.abs(link).T
+    largest = largest_changes(model.ensemble)[: len(moves.half)] @ np.abs(link).T
     return TreeSlopes(model, moves, moved_trees(model.ensemble, moves.integers), link, largest)
 
 

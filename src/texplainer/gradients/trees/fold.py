@@ -3,14 +3,15 @@
 If every column the trees see is made from one raw column (imputers, scalers, encoders, binning, selection), a
 condition T(x) <= t is a condition on that raw column alone. Of a number it is a threshold, if T is monotone:
 the last raw number for which it holds, found by bisection down to neighbouring floats with the transformer
-itself, so that the folded trees predict bit for bit what the model predicts. Of a category it is a set of
-categories. Nothing is known of the transformers; a condition that is not one interval is refused.
+itself, so that the folded trees predict bit for bit what the model predicts. Nothing is known of the transformers;
+a condition that is not one interval is refused. Conditions on categories, and on inputs that no tried number
+changes, stay conditions on the transformed row: only numbers are moved.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,25 +19,27 @@ from texplainer.errors import Unsupported
 from texplainer.gradients.trees.ensemble import (
     LEAF,
     MISSING_LEFT,
-    CategoryColumns,
     Tree,
     TreeEnsemble,
     assemble,
 )
-from texplainer.gradients.trees.inputs import inputs_of
+from texplainer.gradients.trees.inputs import beyond, inputs_of
 from texplainer.gradients.trees.readers.table import split_pipeline
 from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
-from texplainer.tables.schema import UnseenCategories
 from texplainer.types import Array
 
 GRID = 64  # values of a column between which changes are looked for
-BEYOND = (1.0, 100.0)  # and so many ranges outside of it
 NEAR = 64 * np.finfo(np.float64).eps  # how well an affine transformer is inverted by a straight line
 
 
-def fold(ensemble: TreeEnsemble, predictor: Predictor, background: Array, owner: np.ndarray) -> TreeEnsemble:
-    """The same trees on the raw columns, `owner` of each input, or `Unsupported` with the reason."""
+def fold(
+    ensemble: TreeEnsemble, predictor: Predictor, background: Array, owner: np.ndarray
+) -> tuple[TreeEnsemble, Callable[[Array], Array]]:
+    """The same trees on the raw columns and some of their inputs, `owner` of each; and these of raw rows.
+
+    `Unsupported` with the reason where a condition is not one interval.
+    """
     if len(owner) != ensemble.features:
         raise Unsupported(f"its trees were fitted on {ensemble.features} columns and get {len(owner)}.")
     owner = np.concatenate([owner, owner[[feature for feature, _ in ensemble.categories]]]).astype(int)
@@ -45,7 +48,7 @@ def fold(ensemble: TreeEnsemble, predictor: Predictor, background: Array, owner:
     nodes = np.column_stack([ensemble.column[inner].astype(float), ensemble.threshold[inner], left])
     unique, which = np.unique(nodes, axis=0, return_inverse=True)
     conditions = _Conditions(ensemble, predictor, background, unique, owner)
-    return _rebuilt(ensemble, inner, which.ravel(), conditions, predictor, background)
+    return _rebuilt(ensemble, inner, which.ravel(), conditions, background)
 
 
 class _Conditions:
@@ -67,15 +70,14 @@ class _Conditions:
         self.missing = unique[:, 2] > 0
         self.feature = owner[self.column]  # -1: nothing that was tried changes it
 
-    def seen(self, rows: Array, predictor: Predictor | None = None) -> Array:
+    def seen(self, rows: Array) -> Array:
         """What the trees compare, (rows, columns)."""
-        predictor = predictor or self.predictor
         size = max(1, CELLS // max(1, rows.shape[1]))
         parts = []
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             for first in range(0, len(rows), size):
-                inputs = inputs_of(predictor, self.transformers, rows[first : first + size])
+                inputs = inputs_of(self.predictor, self.transformers, rows[first : first + size])
                 parts.append(self.ensemble.widen(self.ensemble.marked(inputs)))
         return np.concatenate(parts).astype(self.ensemble.dtype).astype(np.float64)
 
@@ -102,71 +104,35 @@ class _Conditions:
         except Exception:  # whatever a transformer raises: the model does not take missing values
             return self.missing[which]
 
-    def of_unknown(self, which: np.ndarray, feature: int) -> np.ndarray:
-        """Whether conditions hold of a category that the background does not have."""
-        schema = self.predictor.schema
-        levels = schema.levels[feature]
-        new = max(levels) + 1 if all(isinstance(v, (int, float)) for v in levels) else "another category"
-        unseen = UnseenCategories()
-        row = self.base[None].copy()
-        row[0, feature] = unseen.code(schema.names[feature], new, len(levels))
-        other = replace(self.predictor, schema=replace(schema, unseen=unseen))
-        try:
-            return self.goes_left(which, self.seen(row, other)[0, self.column[which]])
-        except Exception:  # it does not take other categories
-            return np.zeros(len(which), bool)
-
 
 def _rebuilt(
-    ensemble: TreeEnsemble,
-    inner: np.ndarray,
-    which: np.ndarray,
-    conditions: _Conditions,
-    predictor: Predictor,
-    background: Array,
-) -> TreeEnsemble:
-    """The ensemble with every condition in terms of its raw column."""
-    features, count = background.shape[1], len(conditions.column)
-    categories = CategoryColumns(features)
-    column, threshold = np.maximum(conditions.feature, 0), np.full(count, np.inf)
-    swapped, missing = np.zeros(count, bool), np.zeros(count, bool)
-    numbers = np.isin(conditions.feature, [j for j in range(features) if j not in predictor.schema.levels])
-    threshold[numbers], swapped[numbers] = _thresholds(conditions, np.flatnonzero(numbers), background)
-    for j in np.unique(conditions.feature[~numbers]):
-        own = np.flatnonzero(conditions.feature == j)
-        if j < 0:
-            left = conditions.goes_left(
-                own, conditions.seen(conditions.base[None])[0, conditions.column[own]]
-            )
-            threshold[own], missing[own] = np.where(left, np.inf, -np.inf), left
-        else:
-            column[own], threshold[own], swapped[own] = _sets(conditions, own, j, categories)
-    known = np.flatnonzero(conditions.feature >= 0)
-    for j in np.unique(conditions.feature[known]):
-        own = np.flatnonzero(conditions.feature == j)
+    ensemble: TreeEnsemble, inner: np.ndarray, which: np.ndarray, conditions: _Conditions, background: Array
+) -> tuple[TreeEnsemble, Callable[[Array], Array]]:
+    """The ensemble with its conditions on numbers in terms of raw columns, the others of inputs behind these."""
+    features = background.shape[1]
+    folded = np.append(conditions.predictor.schema.numeric, False)[conditions.feature]  # -1: of no feature
+    kept, place = np.unique(conditions.column[~folded], return_inverse=True)
+    column, threshold = conditions.feature.copy(), conditions.threshold.copy()
+    swapped, missing = np.zeros(len(column), bool), conditions.missing.copy()
+    column[~folded] = features + place
+    threshold[folded], swapped[folded] = _thresholds(conditions, np.flatnonzero(folded), background)
+    for j in np.unique(conditions.feature[folded]):
+        own = np.flatnonzero(folded & (conditions.feature == j))
         missing[own] = conditions.of_missing(own) ^ swapped[own]
+
+    def inputs(rows: Array) -> Array:
+        return np.hstack([rows, conditions.seen(rows)[:, kept]]) if len(kept) else rows
+
     trees = _trees(ensemble, inner, (column[which], threshold[which], swapped[which], missing[which]))
-    return assemble(
+    found = assemble(
         trees,
-        features=features,
+        features=features + len(kept),
         base=ensemble.base,
         link=ensemble.link,
         steepness=ensemble.steepness,
         tolerance=ensemble.tolerance,
-        categories=categories.known,
     )
-
-
-def _sets(
-    conditions: _Conditions, own: np.ndarray, feature: int, categories: CategoryColumns
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Column, threshold and swap of conditions on a category: a set of categories that go left."""
-    codes = np.arange(len(conditions.predictor.schema.levels[feature]), dtype=float)
-    left = conditions.of_points(own, feature, codes)  # (codes, conditions)
-    swapped = conditions.of_unknown(own, feature)  # others are outside the set
-    inside = left ^ swapped
-    column = [categories.column(feature, np.flatnonzero(inside[:, k]).tolist()) for k in range(len(own))]
-    return np.array(column), np.full(len(own), 0.5), swapped
+    return found, inputs
 
 
 def _thresholds(
@@ -202,10 +168,9 @@ def _grid(conditions: _Conditions, own: np.ndarray, feature: int, values: Array)
     known = np.unique(values[np.isfinite(values)])
     known = known if len(known) else np.zeros(1)
     known = known[np.unique(np.linspace(0, len(known) - 1, GRID).astype(int))]
-    width = max(float(known[-1] - known[0]), abs(float(known[0])), 1e-9)
     grid, left = known, conditions.of_points(own, feature, known)
-    for far in BEYOND:
-        for side, point in ((0, known[0] - far * width), (-1, known[-1] + far * width)):
+    for ends in beyond(known):
+        for side, point in enumerate(ends):
             row = conditions.base[None].copy()
             row[0, feature] = point
             try:
@@ -215,8 +180,8 @@ def _grid(conditions: _Conditions, own: np.ndarray, feature: int, values: Array)
             if np.isnan(seen).any():
                 continue
             there = conditions.goes_left(own, seen)
-            grid = np.insert(grid, 0 if side == 0 else len(grid), point)
-            left = np.concatenate([there, left] if side == 0 else [left, there])
+            grid = np.insert(grid, len(grid) * side, point)
+            left = np.concatenate([left, there] if side else [there, left])
     return grid, left
 
 

@@ -65,6 +65,8 @@ from texplainer.types import Array
 
 MEMORY = 2**25  # table entries held at a time: 256 MB
 MANY_TABLES = 2**22  # entries from which a progress bar is shown while tables are filled
+MANY_NODES = 2**27  # of all rows' trees, from which one is shown while values are added up
+STEPS = 64  # of a progress bar
 FEW_ROWS = 256  # a thread takes at least as many
 
 
@@ -219,19 +221,25 @@ class PatternTables:
         """Shapley values of rows given as the trees' inputs, (rows, features, raw outputs)."""
         cells = columns_of(self.ensemble, inputs)
         values = np.zeros((len(self.ensemble.base), self.features, len(inputs)))
+        long = len(inputs) * len(self.ensemble.kind) >= MANY_NODES
+        add_deep = add_deep_cover_values if self.covers else add_deep_values
+
+        def tables(start: int, stop: int, at: int, end: int, own: Floats) -> None:
+            add_values(self.nodes, self.groups, self.game, own, cells, values, at, end, start, stop)
+
+        def patterns(start: int, stop: int, at: int, end: int) -> None:
+            add_deep(self.nodes, self.groups, self.game, cells, values, at, end, start, stop)
+
+        ends = self.groups.table[self.groups.first_group]
         for part, (first, last) in enumerate(self._parts()):
             table = self._table(part, first, last)
-
-            def work(start: int, stop: int, table: Any = table, first: int = first, last: int = last) -> None:
-                if len(table):
-                    add_values(
-                        self.nodes, self.groups, self.game, table, cells, values, first, last, start, stop
-                    )
-                if self.groups.deep.any():
-                    add_deep = add_deep_cover_values if self.covers else add_deep_values
-                    add_deep(self.nodes, self.groups, self.game, cells, values, first, last, start, stop)
-
-            in_threads(work, len(inputs), FEW_ROWS, threads)
+            steps = _steps(first, last) if long else [(first, last)]
+            # the tables of all trees before the deep leaves of any: steps do not change the order of sums
+            for at, end in track(steps if len(table) else [], "adding up trees"):
+                own = table[ends[at] - ends[first] : ends[end] - ends[first]]
+                in_threads(partial(tables, at=at, end=end, own=own), len(inputs), FEW_ROWS, threads)
+            for at, end in track(steps if self.groups.deep.any() else [], "adding up deep leaves"):
+                in_threads(partial(patterns, at=at, end=end), len(inputs), FEW_ROWS, threads)
         return values.transpose(2, 1, 0)
 
     def pairs(self, inputs: Floats, threads: int | None = None) -> Floats:
@@ -267,10 +275,7 @@ class PatternTables:
             return self._kept[part]
         ends = self.groups.table[self.groups.first_group]
         table = np.empty(int(ends[last] - ends[first]))
-        step = max(1, (last - first) // 64)
-        chunks = [(at, min(at + step, last)) for at in range(first, last, step)]
-        if not len(table):
-            chunks = []  # nothing to fill: the kernel is not even compiled
+        chunks = _steps(first, last) if len(table) else []  # nothing to fill: the kernel is not even compiled
         show = None if len(table) >= MANY_TABLES else False
         fill = fill_cover_tables if self.covers else fill_tables
         for at, end in track(chunks, "tabulating trees", show):
@@ -279,6 +284,12 @@ class PatternTables:
         if last - first == len(ends) - 1:
             self._kept[part] = table
         return table
+
+
+def _steps(first: int, last: int) -> list[tuple[int, int]]:
+    """Ranges of trees between which a progress bar moves."""
+    step = max(1, (last - first) // STEPS)
+    return [(at, min(at + step, last)) for at in range(first, last, step)]
 
 
 def pattern_tables(

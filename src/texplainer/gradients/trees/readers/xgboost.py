@@ -61,6 +61,8 @@ def load(model: Any) -> TreeEnsemble:
         link = "identity"  # a regressor predicts the margin itself
     if link == "logistic" and outputs > 1:  # several labels, each with a sigmoid of its own
         link = "sigmoid"
+    if link == "identity" and outputs > 1 and _sorts(booster, outputs):
+        raise Unsupported("it sorts the quantiles that it predicts, so that none of them is a sum of trees.")
     categories = CategoryColumns(int(parameters["num_feature"]))
     found = boosting["model"]
     scales = np.ones(len(found["trees"])) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -78,6 +80,16 @@ def load(model: Any) -> TreeEnsemble:
         categories=categories.known,
         missing=float(getattr(model, "missing", np.nan)),
     )
+
+
+def _sorts(booster: Any, outputs: int) -> bool:
+    """Whether the outputs of a row are put in order, as XGBoost 3.4 does with quantiles: seen by margins that fall."""
+    from xgboost import DMatrix
+
+    margins = np.linspace(1e6, -1e6, outputs)[None]
+    matrix = DMatrix(np.full((1, booster.num_features()), np.nan), base_margin=margins)
+    found = np.ravel(booster.predict(matrix, validate_features=False))
+    return bool(found[0] < found[-1])
 
 
 def _stopped_early(model: Any) -> bool:
