@@ -322,9 +322,10 @@ def test_the_method_that_is_named_is_the_one_of_additive_models():
         assert "closed form if additive" in TExplainer(model, X)(X[:1], attribution="shapley").settings["how"]
 
 
-def test_a_function_that_is_additive_on_the_background_alone_is_estimated_within_the_budget():
-    """Two background rows show no interaction; the rows do."""
-    X, asked = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.2]]), [0]
+@pytest.mark.parametrize("count", [2, 12])
+def test_a_function_that_is_additive_on_the_background_alone_is_estimated_within_the_budget(count):
+    """The background shows no interaction; the rows do."""
+    X, asked = np.linspace([0.0, 0.0, 0.0], [1.0, 0.1, 0.2], count), [0]
 
     def f(rows):
         asked[0] += len(rows)

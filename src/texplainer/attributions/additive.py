@@ -20,7 +20,8 @@ from texplainer.types import Array
 
 #: pairs of background rows on which additivity is tested: steps may be seen on few of them
 FEW, MANY = 16, 240
-OTHERS = 4  # of its rows with which a row is tested
+LEAST_ROWS = 8  # different ones: fewer show too little, and the other methods take each of them
+OTHERS = 8  # of its rows with which a row is tested
 ROUNDINGS = 64.0
 #: evaluations that the means over the background may cost, by whether the engine is exact (and so cheap)
 AFFORDABLE = {True: 2_000_000, False: 20_000}
@@ -77,7 +78,7 @@ def _parts(context: ExplainContext) -> AdditiveParts | None:
     features = rows.shape[1]
     distinct = [np.unique(column, return_counts=True) for column in rows.T]
     cost = sum(len(values) for values, _ in distinct)
-    if len(rows) < 2 or cost > AFFORDABLE[context.engine.exact]:
+    if len(np.unique(rows, axis=0)) < LEAST_ROWS or cost > AFFORDABLE[context.engine.exact]:
         return None
     tolerance = (
         ROUNDINGS
