@@ -178,9 +178,8 @@ class TExplainer:
         self._settings, self._parts = settings, {}
         with waiting(BUILDING, MOMENT):
             self.engine, self.categories = self._parts_of(self.attribution)
-        known = self.predictor(rows[:FINGERPRINT_ROWS])
         self._fingerprints = {
-            "model": hashing.of_array(known),
+            "model": hashing.of_array(self.background.predictions[:FINGERPRINT_ROWS]),
             "background": hashing.of_array(rows),
         }
 

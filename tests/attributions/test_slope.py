@@ -154,7 +154,7 @@ def test_a_function_costs_few_evaluations():
         return Z[:, 0] + Z[:, 3] ** 2
 
     X = np.random.default_rng(0).normal(size=(500, 28))
-    explainer = tx.TExplainer(f, X[:300])
+    explainer = tx.TExplainer(f, X)
     assert sum(seen) <= 2000
     before = sum(seen)
     explainer(X[:10])

@@ -247,9 +247,8 @@ def sample_background(context: ExplainContext, paths: int) -> BackgroundSample:
 
 
 def _sampled(context: ExplainContext, paths: int) -> BackgroundSample:
-    rows = context.background.rows
+    rows, predictions = context.background.rows, context.background.predictions
     total = len(rows)
-    predictions = context.predictor(rows)
     order = np.argsort(predictions[:, 0], kind="stable")
     if total >= paths:
         chosen = order[((np.arange(paths) + 0.5) * total / paths).astype(int)]

@@ -275,6 +275,8 @@ class Background:
         (features,), each feature's SD and mean (of codes, for a categorical one).
     unit
         (features,), the SD, and 0 for a column that never varies.
+    predictions
+        (background rows, outputs), the model's.
     base, output_sd
         (outputs,), phi_0: the mean prediction over the background; and its standard deviation.
     bounds
@@ -287,6 +289,7 @@ class Background:
     sigma: Array
     unit: Array
     mean: Array
+    predictions: Array
     base: Array
     output_sd: Array
     bounds: tuple[Array, Array] | None
@@ -333,7 +336,7 @@ def summarise(
     columns = set(np.flatnonzero(predictor.schema.numeric).tolist()) - set(continuous)
     discrete = find_discrete(rows, sigma, bandwidth, sorted(columns)) if bandwidth else DiscreteColumns()
     base, output_sd = predictions.mean(axis=0), predictions.std(axis=0)
-    return Background(rows, sigma, unit, mean, base, output_sd, bounds, discrete)
+    return Background(rows, sigma, unit, mean, predictions, base, output_sd, bounds, discrete)
 
 
 def check(rows: Array, schema: Schema) -> None:
