@@ -145,10 +145,10 @@ def test_quantiles_that_xgboost_sorts_are_not_taken_for_sums_of_trees():
     model = xgb.XGBRegressor(
         n_estimators=15, max_depth=4, objective="reg:quantileerror", quantile_alpha=[0.1, 0.5, 0.9]
     ).fit(table, y)
-    margins, predictions = model.predict(table, output_margin=True), model.predict(table)
-    crossing = (np.diff(margins, axis=1) < 0).any(axis=1)
+    scores, predictions = model.predict(table, output_margin=True), model.predict(table)
+    crossing = (np.diff(scores, axis=1) < 0).any(axis=1)
     assert crossing.any()
-    if (margins == predictions).all():  # an older XGBoost
+    if (scores == predictions).all():  # an older XGBoost
         assert load(model).link == "identity"
         return
     with pytest.raises(Unsupported, match="sorts the quantiles"):

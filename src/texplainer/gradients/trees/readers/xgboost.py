@@ -83,11 +83,11 @@ def load(model: Any) -> TreeEnsemble:
 
 
 def _sorts(booster: Any, outputs: int) -> bool:
-    """Whether the outputs of a row are put in order, as XGBoost 3.4 does with quantiles: seen by margins that fall."""
+    """Whether the outputs of a row are put in order, as XGBoost 3.4 does with quantiles: seen by raw scores that fall."""
     from xgboost import DMatrix
 
-    margins = np.linspace(1e6, -1e6, outputs)[None]
-    matrix = DMatrix(np.full((1, booster.num_features()), np.nan), base_margin=margins)
+    scores = np.linspace(1e6, -1e6, outputs)[None]
+    matrix = DMatrix(np.full((1, booster.num_features()), np.nan), base_margin=scores)
     found = np.ravel(booster.predict(matrix, validate_features=False))
     return bool(found[0] < found[-1])
 
