@@ -67,9 +67,16 @@ def is_compiled(function: Any) -> bool:
     return bool(getattr(function, "signatures", True))
 
 
+def available_threads() -> int:
+    """The processors that this process may use, at most `OMP_NUM_THREADS`, as other numerical libraries do."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wish = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # of nested levels, the outer one
+    return min(usable, int(wish)) if wish.isdecimal() and int(wish) else usable
+
+
 def in_threads(work: Callable[[int, int], None], rows: int, block: int, threads: int | None) -> None:
     """Call `work` for parts of the rows, whole blocks each."""
-    workers = min(threads or os.cpu_count() or 1, -(-rows // block))
+    workers = min(threads or available_threads(), -(-rows // block))
     if workers <= 1:
         return work(0, rows)
     share = -(-rows // (4 * workers * block)) * block

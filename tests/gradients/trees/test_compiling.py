@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("numba")
 
+from texplainer.gradients.machine_code import available_threads, in_threads
+
 CODE = """
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
@@ -43,3 +45,17 @@ def test_only_the_loops_that_run_are_compiled_each_of_them_once(model, kernels, 
     names, several = (line.split() for line in ran.stdout.split("\n")[:2])
     assert set(names) & {"fill_tables", "add_values", "add_deep_values"} == kernels
     assert several == []
+
+
+@pytest.mark.parametrize(
+    "wish, usable, expected", [("1", 4, 1), ("", 3, 3), ("8", 2, 2), ("0", 2, 2), ("3,2", 4, 3)]
+)
+def test_no_more_threads_than_the_process_may_use(monkeypatch, wish, usable, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", wish)
+    monkeypatch.setattr(os, "cpu_count", lambda: usable)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(usable)), raising=False)
+    assert available_threads() == expected
+    at: list[tuple[int, int]] = []
+    in_threads(lambda first, end: at.append((first, end)), 64, 4, None)
+    assert (len(at) == 1) == (expected == 1)
+    assert sorted(row for first, end in at for row in range(first, end)) == list(range(64))

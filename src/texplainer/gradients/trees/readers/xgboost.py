@@ -83,7 +83,7 @@ def load(model: Any) -> TreeEnsemble:
 
 
 def _sorts(booster: Any, outputs: int) -> bool:
-    """Whether the outputs of a row are put in order, as XGBoost 3.4 does with quantiles: seen by raw scores that fall."""
+    """Whether the outputs of a row are put in order, as XGBoost 3.4 does with quantiles."""
     from xgboost import DMatrix
 
     scores = np.linspace(1e6, -1e6, outputs)[None]
