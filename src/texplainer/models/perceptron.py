@@ -20,6 +20,7 @@ from texplainer.errors import Unsupported
 from texplainer.types import Array
 
 WIDTHS = (np.float64, np.float32)
+BLOCK = 2016  # rows at a time: their activations stay in cache
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,13 @@ class Layers:
         self.weights = {t: [np.ascontiguousarray(w, dtype=t) for w in model.coefs_] for t in WIDTHS}
         self.offsets = {t: [np.asarray(o, dtype=t) for o in model.intercepts_] for t in WIDTHS}
         self.buffers = threading.local()
+
+    def scores(self, rows: Array) -> Array:
+        """Return the outputs of the last layer."""
+        found = np.empty((len(rows), len(self.offsets[rows.dtype.type][-1])), dtype=rows.dtype)
+        for first in range(0, len(rows), BLOCK):
+            found[first : first + BLOCK] = self.forward(rows[first : first + BLOCK])[-1]
+        return found
 
     def forward(self, rows: Array) -> list[Array]:
         """Return the outputs of all layers; the last are the scores."""

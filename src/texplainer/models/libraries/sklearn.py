@@ -198,7 +198,7 @@ def _network(model: Any) -> Link:
     layers = Layers(model)
     labels = model.out_activation_ == "logistic" and model.n_outputs_ > 1
     return (
-        lambda t: layers.forward(_dense(t))[-1].copy(),  # its buffers are used again
+        lambda t: layers.scores(_dense(t)),
         (lambda z: z) if labels else softmax_log_odds,
     )
 
