@@ -468,7 +468,6 @@ def main() -> None:
         return
     path = given.write or given.page
     kept = path.with_suffix(".json") if path else None
-    known = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.is_file() else {}
     if given.big:
         measured: dict[str, Any] = {"large": big(given.trees, given.rows or 100_000)}
         print(json.dumps(measured))
@@ -479,6 +478,7 @@ def main() -> None:
         print(page(measured | {"large": None}))
     if not kept or not path:
         return
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     figures = {"large": None} | known | measured
     kept.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     if "models" in figures:

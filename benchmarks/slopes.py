@@ -126,7 +126,7 @@ def page(costs: list[str], functions: list[str], rows: int, load: float) -> str:
             '"With stability" is `explainer(X)`: bounds, stability label and the features marked flat. The next column',
             "is the table of a row as it is printed, with the stability of both. The two-point difference is",
             "f(x + 0.25 SD) - f(x - 0.25 SD) for every feature, without bounds. Aims: alone / with stability; of the",
-            "network with stability.",
+            "network with stability. The slopes of the network, from predictions, include their relative change.",
             "",
             "## Functions, in evaluations",
             "",
