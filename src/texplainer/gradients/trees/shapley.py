@@ -133,18 +133,24 @@ class TreeShapley:
         slope = jacobian(self.after, self.ensemble.base[None])[0, self.outputs]  # (outputs, raw sums)
         axes = (self.features,) * (1 if compute is PatternTables.__call__ else 2)
         values = np.empty((len(rows), *axes, len(slope)))
-        unknown = np.flatnonzero(self.owner < 0)
-        owners = np.repeat(self.owner[None], len(rows), axis=0)
-        if len(unknown):
-            constant = self.background[0, unknown]
-            differs = (inputs[:, unknown] != constant) & ~(np.isnan(inputs[:, unknown]) & np.isnan(constant))
-            for i in np.flatnonzero(differs.any(axis=1)):
-                columns = unknown[differs[i]]
-                owners[i, columns] = self.probe(rows[i], columns)
-        for owner in np.unique(owners, axis=0):
-            here = (owners == owner).all(axis=1)
+        for owner, here in self._by_owner(rows, inputs):
             values[here] = compute(self._of(owner, covers), inputs[here]) @ slope.T
         return values
+
+    def _by_owner(self, rows: Array, inputs: Array) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The owners of the inputs, and the rows for which they are these."""
+        unknown = np.flatnonzero(self.owner < 0)
+        constant = self.background[0, unknown]
+        differs = (inputs[:, unknown] != constant) & ~(np.isnan(inputs[:, unknown]) & np.isnan(constant))
+        odd = np.flatnonzero(differs.any(axis=1))
+        if not len(odd):
+            return [(self.owner, np.arange(len(rows)))]
+        owners = np.repeat(self.owner[None], len(odd), axis=0)
+        for i, row in enumerate(odd):
+            columns = unknown[differs[row]]
+            owners[i, columns] = self.probe(rows[row], columns)
+        usual = [(self.owner, np.setdiff1d(np.arange(len(rows)), odd))]
+        return usual + [(owner, odd[(owners == owner).all(axis=1)]) for owner in np.unique(owners, axis=0)]
 
     def _of(self, owner: np.ndarray, covers: bool) -> PatternTables:
         """The tables for inputs of these features; where it is unknown any feature will do."""
