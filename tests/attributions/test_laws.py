@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 
 from texplainer import TExplainer
-from texplainer.attributions.replaced import QUANTILES
+from texplainer.attributions.replaced import references_of
 from texplainer.attributions.table import GENERAL
 
 X = np.random.default_rng(8).normal(size=(240, 5)) * [1.0, 2.0, 0.5, 1.0, 3.0] + [0.0, 1.0, 5.0, 0.0, -2.0]
@@ -95,8 +95,9 @@ def test_a_linear_model_gets_its_formulas(made, count):
     explainer = TExplainer(made, X[:count])
     sigma, mean = explainer.background.sigma, X[:count].mean(axis=0)
     found = {name: explainer(ROWS, attribution=name) for name in GENERAL}
-    references = np.quantile(X[:count], (np.arange(QUANTILES) + 0.5) / QUANTILES, axis=0)
-    distance = np.sqrt(np.mean((ROWS[:, None, :] - references) ** 2, axis=1))
+    references = references_of(explainer.background)
+    squares = (ROWS[:, None, :] - references.values[:-1]) ** 2
+    distance = np.sqrt(np.sum(squares * references.weights[:-1], axis=1))
     tight = {"rtol": 1e-9, "atol": 1e-9}
     np.testing.assert_allclose(found["slope"].values, np.tile(sigma * BETA, (12, 1)), **tight)
     np.testing.assert_allclose(found["shapley"].values, BETA * (ROWS - mean), **tight)

@@ -73,7 +73,7 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     assert "one feature at a time" in trees(X[:2]).settings["how"]
     assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["how"]
     assert "permutations" in str(function(X[:2], attribution="shapley"))
-    assert "16 quantiles" in str(function(X[:2], attribution="variation"))
+    assert "16 values" in str(function(X[:2], attribution="variation"))
     asked = TExplainer(forest, X, engine="finite-difference", attribution="shapley")(X[:2])
     assert asked.settings["how"].startswith("permutations") and asked.settings["why"] == "asked for"
 

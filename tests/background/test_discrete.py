@@ -137,3 +137,12 @@ def test_all_columns_at_once_are_decided_as_one_after_the_other(seed, monkeypatc
         assert found.columns == list(values) and found.integers == integers
         for j in values:
             np.testing.assert_array_equal(found.values[j], values[j])
+
+
+def test_neighbours_of_many_rows_are_not_one_value():
+    rng = np.random.default_rng(0)
+    count = 300_000  # so many that cells within the tolerance of each other form one chain
+    amounts = np.where(rng.random(count) < 0.5, 0.0, rng.exponential(size=count))
+    rows = np.column_stack([amounts, rng.integers(0, 2, count), np.round(1e6 * rng.random(count))])
+    found = find_discrete(rows, robust_sd(rows), 0.25, range(3))
+    assert found.columns == [1] and found.integers == (2,)

@@ -1,5 +1,8 @@
 """Columns of a background one after the other: the obvious twins of what `background` does for all of them at once."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 
 from texplainer.background.summary import APART, DIGITS, HALF_WIDTH, REPEATED, TOLERANCE, WITHIN, common_step
@@ -24,10 +27,11 @@ def find_discrete_one_by_one(rows, sd, bandwidth):
     values, integers = {}, []
     for j, column in enumerate(rows.T):
         known = without_codes(column[np.isfinite(column)])
-        observed, counts = _distinct(known)
-        if len(observed) < 2:
+        if len(np.unique(known)) < 2:
             continue
-        if _is_discrete(observed, counts, bandwidth * sd[j]):
+        observed, counts, widest = _distinct(known)
+        one_value_each = widest <= TOLERANCE * np.ptp(known) and len(observed) > 1
+        if one_value_each and _is_discrete(observed, counts, bandwidth * sd[j]):
             values[j] = observed
         elif np.all(known == np.round(known)):
             integers.append(j)
@@ -49,24 +53,40 @@ def _repeat(counts):
 
 
 def _distinct(known):
-    """Distinct values, rounding aside, and how often each occurs."""
-    observed, counts = np.unique(known, return_counts=True)
-    if len(observed) < 2:
-        return observed, counts
-    apart = np.diff(observed) > TOLERANCE * (observed[-1] - observed[0])
-    first = np.concatenate([[0], np.flatnonzero(apart) + 1])
-    return observed[first], np.add.reduceat(counts, first)
+    """Distinct values, rounding aside, how often each occurs, and how far apart cells are that count as one value."""
+    groups = [[]]
+    for cell in np.sort(known):
+        if groups[-1] and cell - groups[-1][-1] > TOLERANCE * np.ptp(known):
+            groups.append([])
+        groups[-1].append(cell)
+    observed, counts = (np.array(found) for found in zip(*((g[0], len(g)) for g in groups), strict=True))
+    return observed, counts, max(g[-1] - g[0] for g in groups)
 
 
-def references_one_by_one(rows, levels):
-    """Quantiles of the known values of each column, and the share of those that are known."""
-    values, present = np.full((len(levels), rows.shape[1]), np.nan), np.zeros(rows.shape[1])
-    for j, column in enumerate(rows.T):
-        known = column[np.isfinite(column)]
-        present[j] = len(known) / len(column)
-        if len(known):
-            values[:, j] = np.quantile(known, levels)
-    return values, present
+def references_one_by_one(rows, sd, count):
+    """For each column a list of (value, weight), and the share of cells that are missing.
+
+    Values that make up a count-th of the column, or all of at most `count` values, stand for themselves. The others
+    are represented by evenly spaced ones: each node is the value in the middle of its part of them.
+    """
+    found = []
+    for column, one_sd in zip(rows.T, sd, strict=True):
+        known = sorted(column[np.isfinite(column)])
+        groups = []
+        for cell in known:
+            if groups and cell - groups[-1][-1] <= 1e-11 * one_sd + 1e-15 * abs(cell):
+                groups[-1].append(cell)
+            else:
+                groups.append([cell])
+        own = [g for g in groups if len(groups) <= count or len(g) * count >= len(known)]
+        rest = [cell for g in groups if g not in own for cell in g]
+        pairs = [(g[0], Fraction(len(g), len(known))) for g in own]
+        nodes = count - len(own) if rest else 0
+        for i in range(nodes):
+            level = Fraction(2 * i + 1, 2 * nodes) * len(rest)  # the first cell that as many are not above
+            pairs.append((rest[math.ceil(level) - 1], Fraction(len(rest), len(known) * nodes)))
+        found.append((sorted(pairs), 1 - len(known) / len(column)))
+    return found
 
 
 def odd_table(seed):

@@ -7,7 +7,7 @@ here. Explainer, command line, metrics, plots, report and explorer read the row.
 from __future__ import annotations
 
 from texplainer.attributions.attribution import Attribution
-from texplainer.attributions.replaced import QUANTILES
+from texplainer.attributions.replaced import REFERENCES
 from texplainer.attributions.shapley import path_base, shapley, shapley_path, way_of_shapley
 from texplainer.attributions.slope import gradient, slope
 from texplainer.attributions.variation import variation
@@ -73,7 +73,7 @@ ATTRIBUTIONS: dict[str, Attribution] = {
         feature_unit="its other values",
         level_unit="its other categories",
         category=swaps.root_mean_square,
-        how=lambda engine: f"predictions with {QUANTILES} quantiles of every column in its place",
+        how=lambda engine: f"predictions with up to {REFERENCES} values of every column in its place",
     ),
     "gradient": Attribution(
         question="What is the derivative at this point?",

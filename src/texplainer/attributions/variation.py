@@ -1,9 +1,9 @@
 """Variation: how much the prediction depends on a feature.
 
-    variation_j = root mean square over q of f(x with x_j = r_jq) - f(x)
+    variation_j = root mean square over q of f(x with x_j = r_jq) - f(x), weighted
 
-with r_jq the evenly spaced quantiles of column j, all of them, at x itself: nothing is random and nothing is
-chosen. A missing cell counts as one more value of its column. A category's variation is the same over its
+with r_jq sixteen values of column j and their weights (`replaced.References`), all of them at x itself: nothing is
+random. A missing cell counts as one more value of its column. A category's variation is the same over its
 categories, weighted by their frequency. There is no sign: other values may do either.
 """
 
@@ -22,8 +22,6 @@ from texplainer.attributions.replaced import References, noise_floor, references
 from texplainer.gradients.moves import replaced
 from texplainer.types import Array
 
-TRIED = [1, 5, 10, 14, 16]  # the few references by which the relative change is judged
-
 
 def variation(context: ExplainContext) -> AttributionResult:
     """Root-mean-square effects of the numeric features; 0 elsewhere."""
@@ -34,7 +32,7 @@ def variation(context: ExplainContext) -> AttributionResult:
     values[:, columns] = _rms(delta, weights)
     floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
     error = np.where(values > 0, floor[:, None, :], 0.0)
-    relative_change, spent = _relative_change(context, references, columns, delta, weights)
+    relative_change, spent = _relative_change(context, references, columns, delta)
     cost = (weights > 0).sum() + spent
     return AttributionResult(values, error, relative_change, np.full(len(context.rows), cost))
 
@@ -65,17 +63,18 @@ def _rms(delta: Array, weights: Array) -> Array:
 
 
 def _relative_change(
-    context: ExplainContext, references: References, columns: np.ndarray, delta: Array, weights: Array
+    context: ExplainContext, references: References, columns: np.ndarray, delta: Array
 ) -> tuple[Array, int]:
-    """How much the effects change under small moves, by a few of the references."""
-    few = References(references.values[TRIED], references.weights[TRIED])
-    here = _rms(delta[:, TRIED], few.weights[:, columns])
+    """How much the values change under small moves, by a few of the references."""
+    which, few = references.few()
+    weights = few.weights[:, columns]
+    here = _rms(np.take_along_axis(delta, which[None, :, columns, None], axis=1), weights)
     changes = []
     for rows in moved(context):
         there, _ = _deltas(rows, context.predictor(rows), context, few, columns)
-        changes.append(_rms(there, few.weights[:, columns]) - here)
+        changes.append(_rms(there, weights) - here)
     size = np.sqrt((here**2).sum(axis=1))
     return (
         expected_change(changes, size, context.background.output_sd),
-        MOVES * int((few.weights[:, columns] > 0).sum() + 1),
+        MOVES * int((weights > 0).sum() + 1),
     )

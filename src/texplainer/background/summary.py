@@ -212,14 +212,17 @@ def _find(
     apart = np.diff(table, axis=1, prepend=-np.inf) > tolerance[:, None]
     cells, starts = table[known], np.flatnonzero(apart[known])
     observed, counts = cells[starts], np.diff(np.append(starts, len(cells)))
+    # many rows may leave no gap between values that differ: such a group is wider than the tolerance, not one value
+    group_width = cells[np.append(starts[1:], len(cells)) - 1] - observed
     found = (apart & known).sum(axis=1)
     ends = np.cumsum(found)
     whole = np.all((table == np.round(table)) | ~known, axis=1)
     for i, j in enumerate(columns):
-        if found[i] < 2:
+        if not low[i] < high[i]:
             continue
         mine = slice(ends[i] - found[i], ends[i])
-        if _is_discrete(observed[mine], counts[mine], bandwidth[i]):
+        dense = group_width[mine].max() > tolerance[i]
+        if not dense and found[i] > 1 and _is_discrete(observed[mine], counts[mine], bandwidth[i]):
             values[j] = observed[mine].copy()
         elif whole[i]:
             integers.append(j)
