@@ -32,6 +32,7 @@ from texplainer.gradients.trees.inputs import inputs_of, owners_of
 from texplainer.gradients.trees.kernels.moves import MovedTrees, add_moves
 from texplainer.gradients.trees.readers.table import cells_of, find, load, not_a_sum, split_pipeline
 from texplainer.gradients.trees.replacements import Replacements, replacements_of
+from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -190,17 +191,35 @@ class TreeSlopes:
         """Mean change of the raw sums upwards minus that downwards, (rows, features, raw)."""
         inputs = self.model.inputs(rows)
         total = self._walked(inputs, up, down, threads)
-        # a number that the model takes for a missing value moves among the other numbers
         marked = np.isnan(inputs[:, : rows.shape[1]]) & ~np.isnan(rows) & ((up > 0) | (down > 0))
-        for j in np.flatnonzero(marked.any(axis=0)):
-            at = np.flatnonzero(marked[:, j])
-            number, only = inputs[at].copy(), np.arange(rows.shape[1]) == j
-            number[:, j] = rows[at, j]
-            alone = raw_sums(self.model.ensemble, number) - raw_sums(self.model.ensemble, inputs[at])
-            sides = (up[at, j] > 0).astype(float) - (down[at, j] > 0)  # 0: f(x) itself cancels
-            moved = self._walked(number, up[at] * only, down[at] * only, threads)
-            total[at, j] = moved[:, j] + sides[:, None] * alone
+        row, column = np.nonzero(marked)
+        size = max(1, CELLS // total[0].size)
+        for first in range(0, len(row), size):
+            cells = row[first : first + size], column[first : first + size]
+            total[cells] = self._of_marked(rows, inputs, up, down, cells, threads)
         return total
+
+    def _of_marked(
+        self,
+        rows: Array,
+        inputs: Array,
+        up: Array,
+        down: Array,
+        cells: tuple[np.ndarray, np.ndarray],
+        threads: int | None,
+    ) -> Array:
+        """The changes of cells whose number stands for a missing value: it moves among the other numbers."""
+        row, column = cells
+        number, reach, own = inputs[row], np.zeros((2, len(row), rows.shape[1])), np.arange(len(row))
+        number[own, column] = rows[cells]
+        reach[:, own, column] = up[cells], down[cells]
+        change = self._walked(number, reach[0], reach[1], threads)[own, column]
+        for side, other, sign in ((up, down, 1.0), (down, up, -1.0)):  # with both sides f(x) itself cancels
+            at = np.flatnonzero((side[cells] > 0) & (other[cells] == 0))
+            missing, which = np.unique(row[at], return_inverse=True)
+            here = raw_sums(self.model.ensemble, inputs[missing])[which]
+            change[at] += sign * (raw_sums(self.model.ensemble, number[at]) - here)
+        return change
 
     def _walked(self, inputs: Array, up: Array, down: Array, threads: int | None) -> Array:
         ensemble = self.model.ensemble
