@@ -15,6 +15,8 @@ with the average one. A missing value is one more category of its column: presen
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from texplainer.attributions.attribution import (
@@ -27,8 +29,8 @@ from texplainer.attributions.attribution import (
 )
 from texplainer.attributions.differences import discrete_slopes
 from texplainer.attributions.replaced import noise_floor, references_of, replacement_effects, values_of
-from texplainer.gradients.engine import Gradient
-from texplainer.gradients.moves import TREE_MOVES
+from texplainer.gradients.engine import Gradient, Settings
+from texplainer.gradients.moves import MOST, TREE_MOVES, AveragedDifferences, moves_of, rounded
 from texplainer.types import Array
 
 ZERO = 1e-6  # of a row's largest slope per SD
@@ -47,10 +49,10 @@ def gradient(context: ExplainContext) -> AttributionResult:
 
 def _slopes(context: ExplainContext, unit: Array) -> AttributionResult:
     found = context.engine.gradient(context.rows)
+    change, cost = _change(context, found)  # (rows, outputs)
+    found = _asked_of_fractions(context, found)
     slopes, error = found.values, np.array(found.error, dtype=float)
-    cost = np.array(found.evaluations, dtype=np.int64)
-    change, spent = _change(context, found)  # (rows, outputs)
-    cost += spent
+    cost = cost + found.evaluations
     averaged = context.engine.width and not context.engine.linear  # a plane's differences are its gradient
     columns = context.background.discrete.columns if averaged else []
     if columns:
@@ -72,6 +74,25 @@ def _slopes(context: ExplainContext, unit: Array) -> AttributionResult:
     arrays = {"step": found.step, "flags": found.flags, "flat": flat, **found.extras}
     relative_change = relative(change, size, context.background.output_sd)
     return AttributionResult(values, error, relative_change, cost, slopes, arrays)
+
+
+def _asked_of_fractions(context: ExplainContext, found: Gradient) -> Gradient:
+    """The slopes of trees, from predictions for rows with a fraction in a column of whole numbers.
+
+    Trees move their thresholds on such a column to the middle between two whole numbers: a fraction may lie between.
+    """
+    cells = context.rows[:, list(context.background.discrete.integers)]
+    odd = np.isfinite(cells) & (cells != rounded(cells))
+    at = np.flatnonzero(odd.any(axis=1) & (found.evaluations == 0))
+    if not context.engine.averages or not len(at):
+        return found
+    settings = Settings("auto", context.engine.width, context.bounds, discrete=context.background.discrete)
+    asked = moves_of(context.predictor, context.background.rows, settings)
+    slopes = AveragedDifferences(context.predictor, asked, context.background.sigma, MOST, steps=True)
+    there = slopes(context.rows[at])
+    values, error, evaluations = found.values.copy(), np.array(found.error, float), found.evaluations.copy()
+    values[at], error[at], evaluations[at] = there.values, there.error, there.evaluations
+    return replace(found, values=values, error=error, evaluations=evaluations)
 
 
 def _change(context: ExplainContext, found: Gradient) -> tuple[Array, np.ndarray]:

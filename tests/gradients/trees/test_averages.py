@@ -76,14 +76,16 @@ def test_a_bag_of_one_tree_is_that_tree():
     tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 6), reason="its default adds up logarithms"
 )
 @pytest.mark.parametrize("y", [TWO, THREE])
-@pytest.mark.parametrize("scale", ["probability", "log-odds"])
+@pytest.mark.parametrize("scale", ["probability", "log-odds", "raw"])
 def test_adaboost_is_read_as_votes(y, scale):
     model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=6, **SEED).fit(X, y)
     explainer = tx.TExplainer(model, X, scale=scale, output="all")
     assert explainer.engine.name == "tree"
     p = model.predict_proba(X[:10])
-    expected = p if scale == "probability" else np.log(p / (1 - p))
-    np.testing.assert_allclose(explainer(X[:10]).predictions, expected, rtol=1e-6)
+    raw = model.decision_function(X[:10])
+    expected = {"probability": p, "log-odds": np.log(p / (1 - p))}
+    expected["raw"] = raw if raw.ndim == 2 else np.column_stack([-raw, raw])
+    np.testing.assert_allclose(explainer(X[:10]).predictions, expected[scale], rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("error::texplainer.errors.EngineWarning")

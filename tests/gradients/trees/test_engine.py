@@ -111,6 +111,85 @@ def test_missing_cells_do_not_react():
     assert values.any() and not values[np.isnan(holes[:50])].any()
 
 
+def number_for_missing(library, mark, table):
+    y = (
+        np.where(table[:, 0] == mark, 1.0, table[:, 0]) * 2
+        + table[:, 1] * (table[:, 2] == mark)
+        + table[:, 3]
+    )
+    if library == "lightgbm":
+        options = {"zero_as_missing": True, "verbose": -1, "num_threads": 1, "num_leaves": 12}
+        return lgb.train(options, lgb.Dataset(table, y), 12)
+    return xgb.XGBRegressor(n_estimators=12, max_depth=4, n_jobs=1, missing=mark).fit(table, y)
+
+
+def with_numbers_for_missing(mark):
+    """A column with the mark inside its range, one at its edge, and two others."""
+    table = X[:, :4].copy()
+    table[::5, 0] = table[::7, 2] = mark
+    table[:, 2] = np.where(table[:, 2] == mark, mark, mark + 0.1 + np.abs(table[:, 2]))
+    return table
+
+
+@pytest.mark.parametrize(("library", "mark"), [("lightgbm", 0.0), ("xgboost", 0.0), ("xgboost", -99.9)])
+def test_a_number_that_stands_for_missing_values_moves_to_the_other_numbers(library, mark):
+    table = with_numbers_for_missing(mark)
+    model = number_for_missing(library, mark, table)
+    explainer, rows = TExplainer(model, table[:100]), table[:36:5]
+    found = explainer(rows)
+    assert explainer.engine.name == "tree" and (found.diagnostics.evaluations <= 2).all()
+    expected = averaged_differences(explainer, rows)[:, :, 0] * explainer.background.sigma
+    assert np.median(np.abs(expected[:, 0])) > 0.1
+    np.testing.assert_allclose(found.values, expected, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("library", "cell"), [("lightgbm", 1e-36), ("lightgbm", -5e-324), ("xgboost", 1e-50)]
+)
+def test_numbers_that_a_library_takes_for_0_are_missing_where_0_is(library, cell):
+    table = with_numbers_for_missing(0.0)
+    explainer = TExplainer(number_for_missing(library, 0.0, table), table[:100])
+    near, zero = table[:5].copy(), table[:5].copy()
+    near[:, [0, 2]], zero[:, [0, 2]] = cell, 0.0
+    values = explainer(near, attribution="shapley").values
+    np.testing.assert_array_equal(values, explainer(zero, attribution="shapley").values)
+    total = explainer.background.base[0] + values.sum(axis=1)
+    np.testing.assert_allclose(total, explainer.predictor(near)[:, 0], atol=1e-5)
+
+
+def test_moves_to_whole_numbers_meet_the_one_that_stands_for_missing_values():
+    count = np.random.default_rng(1).integers(0, 30, 600).astype(float)
+    table = np.column_stack([count, X[:, 0]])
+    options = {"zero_as_missing": True, "verbose": -1, "num_threads": 1}
+    model = lgb.train(options, lgb.Dataset(table, np.where(count == 0, 9.0, count / 5) + X[:, 0]), 12)
+    explainer, rows = TExplainer(model, table[:200]), table[count < 4][:8]
+    assert list(explainer.background.discrete.integers) == [0]
+    found = explainer(rows)
+    width = 6**0.5 * BANDWIDTH * explainer.background.sigma[0]
+    up, down = np.full(len(rows), width), np.minimum(width, rows[:, 0])
+    t = (np.arange(8000) + 0.5) / 8000
+    at = np.floor(rows[:, :1] + np.hstack([up[:, None] * t, -down[:, None] * t]) + 0.5)
+    f = (
+        model.predict(np.column_stack([at.ravel(), np.repeat(rows[:, 1], 16000)]))
+        .reshape(-1, 2, 8000)
+        .mean(axis=2)
+    )
+    move = at.reshape(-1, 2, 8000).mean(axis=2)
+    expected = (f[:, 0] - f[:, 1]) / (move[:, 0] - move[:, 1]) * explainer.background.sigma[0]
+    assert (np.abs(found.values[:, 0] - expected) <= found.diagnostics.error[:, 0] + 0.01).all()
+
+
+def test_a_fraction_in_a_column_of_whole_numbers_is_on_its_own_side_of_thresholds():
+    whole = np.random.default_rng(1).integers(0, 15, 600) * 2.0 + (np.arange(600) == 0)
+    table = np.column_stack([whole, X[:, 0]])
+    model = RandomForestRegressor(n_estimators=5, random_state=0).fit(table, (whole > 14) * X[:, 0] * 5 + Y)
+    explainer, rows = TExplainer(model, table[:200]), np.column_stack([np.full(8, 15.3), X[:8, 0]])
+    assert list(explainer.background.discrete.integers) == [0]
+    found = explainer(rows)
+    expected = averaged_differences(explainer, rows)[:, 1, 0] * explainer.background.sigma[1]
+    assert (np.abs(found.values[:, 1] - expected) <= found.diagnostics.error[:, 1] + 0.01).all()
+
+
 def test_the_width_asked_for_is_taken():
     assert TExplainer(boosted(), X, smoothing=0.1).engine.width == 0.1
     assert TExplainer(boosted(), X).engine.width == BANDWIDTH

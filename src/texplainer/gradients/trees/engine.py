@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from texplainer.background.summary import ranges_without_codes
 from texplainer.errors import EngineWarning, Unsupported
 from texplainer.gradients.engine import Engine, Gradient, Settings
 from texplainer.gradients.machine_code import in_threads
@@ -31,6 +32,7 @@ from texplainer.gradients.trees.inputs import inputs_of, owners_of
 from texplainer.gradients.trees.kernels.moves import MovedTrees, add_moves
 from texplainer.gradients.trees.readers.table import cells_of, find, load, not_a_sum, split_pipeline
 from texplainer.gradients.trees.replacements import Replacements, replacements_of
+from texplainer.limits import CELLS
 from texplainer.models.predictor import Predictor
 from texplainer.types import Array
 
@@ -62,12 +64,13 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
             warnings.warn(words, EngineWarning, stacklevel=2)
         raise
     link = constant_slope(model.after, len(model.ensemble.base))
-    if link is None:
+    moves = moves_of(predictor, background, settings)
+    if link is None or _moves_to_missing(model, moves, background):
         why = "differences of predictions, one feature at a time"
         gradient = averaged_differences(predictor, background, settings, NODES, steps=True)
     else:
         why = "exact means over moves of one feature at a time, from the trees"
-        gradient = tree_slopes(model, moves_of(predictor, background, settings), link)
+        gradient = tree_slopes(model, moves, link)
     return Engine(
         "tree",
         why,
@@ -146,6 +149,19 @@ def check(model: TreeModel, background: Array) -> None:
 # ---------------------------------------------------------------- their slopes
 
 
+def _moves_to_missing(model: TreeModel, moves: Moves, background: Array) -> bool:
+    """Whether moves to whole numbers reach the number that the model takes for a missing value.
+
+    Among other numbers it has no weight in an average. The walk knows thresholds only.
+    """
+    mark = model.ensemble.missing
+    if np.isnan(mark) or not moves.integers.any():
+        return False
+    low, high = ranges_without_codes(background.T[moves.integers])
+    reach = moves.half[moves.integers] + 0.5
+    return bool(((low - reach <= mark) & (mark <= high + reach)).any())
+
+
 @dataclass(frozen=True)
 class TreeSlopes:
     """Slopes of the explained outputs per unit of each feature."""
@@ -173,19 +189,52 @@ class TreeSlopes:
 
     def changes(self, rows: Array, up: Array, down: Array, threads: int | None = None) -> Array:
         """Mean change of the raw sums upwards minus that downwards, (rows, features, raw)."""
+        inputs = self.model.inputs(rows)
+        total = self._walked(inputs, up, down, threads)
+        marked = np.isnan(inputs[:, : rows.shape[1]]) & ~np.isnan(rows) & ((up > 0) | (down > 0))
+        row, column = np.nonzero(marked)
+        size = max(1, CELLS // total[0].size)
+        for first in range(0, len(row), size):
+            cells = row[first : first + size], column[first : first + size]
+            total[cells] = self._of_marked(rows, inputs, up, down, cells, threads)
+        return total
+
+    def _of_marked(
+        self,
+        rows: Array,
+        inputs: Array,
+        up: Array,
+        down: Array,
+        cells: tuple[np.ndarray, np.ndarray],
+        threads: int | None,
+    ) -> Array:
+        """The changes of cells whose number stands for a missing value: it moves among the other numbers."""
+        row, column = cells
+        number, reach, own = inputs[row], np.zeros((2, len(row), rows.shape[1])), np.arange(len(row))
+        number[own, column] = rows[cells]
+        reach[:, own, column] = up[cells], down[cells]
+        change = self._walked(number, reach[0], reach[1], threads)[own, column]
+        for side, other, sign in ((up, down, 1.0), (down, up, -1.0)):  # with both sides f(x) itself cancels
+            at = np.flatnonzero((side[cells] > 0) & (other[cells] == 0))
+            missing, which = np.unique(row[at], return_inverse=True)
+            here = raw_sums(self.model.ensemble, inputs[missing])[which]
+            change[at] += sign * (raw_sums(self.model.ensemble, number[at]) - here)
+        return change
+
+    def _walked(self, inputs: Array, up: Array, down: Array, threads: int | None) -> Array:
         ensemble = self.model.ensemble
-        cells = ensemble.widen(self.model.inputs(rows))
+        cells = ensemble.widen(inputs)
         rounded = compared(ensemble, cells)  # the walk's thresholds are those of cells that are not rounded
         cells = np.where(np.abs(rounded) < LARGEST, cells, rounded)
         reach = np.zeros((2, *cells.shape))
-        reach[:, :, : rows.shape[1]] = up, down
+        reach[:, :, : up.shape[1]] = up, down
         total = np.zeros((*cells.shape, len(ensemble.base)))
 
         def work(first: int, last: int) -> None:
             add_moves(self.plan, cells, reach[0], reach[1], total, first, last, BLOCK)
 
-        in_threads(work, len(rows), SHARE, threads)
-        return total[:, : rows.shape[1]]
+        in_threads(work, len(inputs), SHARE, threads)
+        return total[:, : up.shape[1]]
 
 
 def tree_slopes(model: TreeModel, moves: Moves, link: Array) -> TreeSlopes:

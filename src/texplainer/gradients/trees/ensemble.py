@@ -69,6 +69,7 @@ class TreeEnsemble:
     tolerance : how closely the library itself adds up, relative.
     categories : for each virtual column its feature and the category codes that go left.
     missing : the number that the library takes for a missing value besides NaN; NaN for none.
+    missing_within : how far from it a number is taken for missing, too.
     codes : feature and the code of every category, where the library gives them itself and takes others for missing.
     cover : weight of the training rows that reached each node; None where the model does not hold it.
     """
@@ -91,6 +92,7 @@ class TreeEnsemble:
     tolerance: float
     categories: tuple[tuple[int, tuple[int, ...]], ...] = field(default=())
     missing: float = np.nan
+    missing_within: float = 0.0
     codes: tuple[tuple[int, dict[Any, float]], ...] = ()
     cover: Floats | None = None  # (nodes,)
 
@@ -103,7 +105,10 @@ class TreeEnsemble:
         """Inputs with NaN for every missing value, and for what the library takes for one."""
         if np.isnan(self.missing) and not self.codes:
             return inputs
-        missing = inputs == self.missing
+        with np.errstate(over="ignore"):  # compared as the library compares
+            rounded = inputs.astype(self.dtype)
+            low, high = (self.dtype(self.missing + sign * self.missing_within) for sign in (-1, 1))
+        missing = (rounded >= low) & (rounded <= high)
         for feature, codes in self.codes:
             missing[:, feature] |= ~np.isin(inputs[:, feature], list(codes.values()))
         return np.where(missing, np.nan, inputs)
@@ -131,6 +136,7 @@ def assemble(
     tolerance: float = 1e-10,
     categories: Sequence[tuple[int, tuple[int, ...]]] = (),
     missing: float = np.nan,
+    missing_within: float = 0.0,
     codes: Sequence[tuple[int, dict[Any, float]]] = (),
 ) -> TreeEnsemble:
     """One ensemble of all trees; their leaves may have values for one output or for several."""
@@ -145,6 +151,7 @@ def assemble(
         tolerance=tolerance,
         categories=tuple(categories),
         missing=missing,
+        missing_within=missing_within,
         codes=tuple(codes),
     )
 

@@ -59,12 +59,13 @@ def load_votes(model: Any) -> TreeEnsemble:
     for member, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
         named = member.classes_[member.tree_.value[:, 0, :].argmax(axis=1)]  # (nodes,)
         votes = np.where(named[:, None] == model.classes_, 1.0, -1.0 / others)  # (nodes, classes)
-        value = 2 * votes[:, 1:] if others == 1 else votes / others
+        value = 2 * votes[:, 1:] if others == 1 else votes
         trees.append(plain_tree(member.tree_, value * weight / total))
     return assemble(
         trees,
         features=model.n_features_in_,
         base=np.zeros(trees[0].value.shape[1]),
         link="logistic" if others == 1 else "softmax",
+        steepness=1.0 / others,
         dtype=np.float32,
     )

@@ -56,6 +56,7 @@ def load(model: Any) -> TreeEnsemble:
         steepness=steepness,
         categories=categories.known,
         missing=0.0 if zero else np.nan,
+        missing_within=ZERO,
     )
 
 

@@ -91,6 +91,7 @@ def _weighted(members: list[TreeEnsemble], weights: np.ndarray, base: np.ndarray
         tolerance=max(one.tolerance for one in members),
         categories=categories.known,
         missing=_only_missing(members),
+        missing_within=members[0].missing_within,
         codes=_same_codes(members),
     )
 
