@@ -226,10 +226,8 @@ def _moves(explainer: Any, row: Array, j: int, limit: Any, direction: int, steps
         low, high = (max(low, start), high) if direction > 0 else (low, min(high, start))
     discrete = len(observed) <= FEW
     decimals = None if discrete else _decimals(observed)
-    if decimals is not None and _have(
-        observed, decimals
-    ):  # limits such as 9000.5 of a column of whole numbers
-        scale = 10.0**decimals
+    if decimals is not None and _have(observed, decimals):
+        scale = 10.0**decimals  # no limits such as 9000.5 of a column of whole numbers
         low, high = np.ceil(low * scale - 1e-6) / scale, np.floor(high * scale + 1e-6) / scale
     if low > high:
         return nothing
