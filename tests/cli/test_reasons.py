@@ -63,6 +63,26 @@ def test_a_row_is_printed_with_its_phrases(folder, capsys):
     assert "because of" in printed[0]
 
 
+def test_an_identifier_column_labels_the_rows(folder, capsys):
+    table = pd.read_csv("data.csv")
+    table.insert(0, "customer_id", [f"C{i}" for i in range(len(table))])
+    table.to_csv("named.csv", index=False)
+    words = (model_file(folder), "named.csv", "--background", "data.csv")
+    assert run(*words, "--row", "3", "--row", "2", "--row", "3") == 0
+    printed = capsys.readouterr().out
+    assert printed.index("row 2 (C2):") < printed.index("row 3 (C3):") and printed.count("row 3 (C3)") == 1
+    assert run(*words, "-o", "named.parquet") == 0
+    assert set(pd.read_parquet("named.parquet")["row"]) <= set(table["customer_id"])
+
+
+def test_rows_far_apart_are_printed_in_their_order(folder, capsys):
+    pd.concat([pd.read_csv("data.csv")] * 100, ignore_index=True).iloc[:9000].to_csv("long.csv", index=False)
+    words = (model_file(folder), "long.csv", "--background", "data.csv")
+    assert run(*words, "--row", "8500", "--row", "1") == 0
+    printed = capsys.readouterr().out
+    assert printed.index("row 1:") < printed.index("row 8500:")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -225,6 +225,20 @@ def test_models_have_the_same_digest_in_another_process(tmp_path):
     assert there == str([joblib.hash(library_of(m).content(m)) for m in models.values()])
 
 
+def test_the_bytes_between_the_fields_of_nodes_do_not_tell_models_apart():
+    nodes = np.dtype([("left", "u1"), ("threshold", "f8")], align=True)
+    assert nodes.itemsize > 9
+    first, second, third = (
+        np.frombuffer(bytes([k]) * 48, dtype=np.uint8).copy().view(nodes) for k in (1, 2, 3)
+    )
+    for one in (first, second):
+        one["left"], one["threshold"] = 5, [0.1, 0.2, 0.3]
+    third["left"], third["threshold"] = 5, [0.1, 0.2, 0.4]
+    assert first.tobytes() != second.tobytes()
+    assert manifest.content_digest([first]) == manifest.content_digest([second])
+    assert manifest.content_digest([first]) != manifest.content_digest([third])
+
+
 def test_a_function_is_known_by_what_it_predicts():
     first, second = (
         tx.TExplainer(functools.partial(np.linalg.norm, ord=p, axis=1), table(50)) for p in (1, 2)

@@ -163,6 +163,15 @@ def test_integer_columns_stay_integers():
     assert (found.rows["income"] == found.rows["income"].round()).all()
 
 
+@pytest.mark.parametrize("step", [1, 0.1])
+def test_a_limit_between_two_values_of_a_column_is_not_proposed(step):
+    X = pd.DataFrame({"amount": np.arange(100) * step})
+    explainer = tx.TExplainer(lambda table: table["amount"].to_numpy(float), X)
+    found = explainer.recourse(X[:1], (">=", 95 * step), ranges={"amount": (-0.5 * step, 60.5 * step)})
+    assert not found.found and found.rows["amount"].iloc[0] == pytest.approx(60 * step, rel=1e-12)
+    assert found.rows.dtypes.equals(X.dtypes)
+
+
 def test_a_column_keeps_its_decimals_and_its_direction():
     X = pd.DataFrame(np.random.default_rng(0).normal(100, 30, size=(300, 2)).round(1), columns=["a", "b"])
     explainer = tx.TExplainer(lambda t: -((t["a"] - 100) ** 2) - 0.0 * t["b"], X)

@@ -69,6 +69,8 @@ def command(model: str, data: str, rows: tuple[int, ...], out: str | None, **arg
     The reasons of a row are the features with the largest contributions (attribution shapley) in the adverse
     direction. Without -o the first row is printed, or those of --row.
     """
+    import numpy as np
+
     from texplainer.errors import InputError
     from texplainer.files import survey
 
@@ -86,9 +88,12 @@ def command(model: str, data: str, rows: tuple[int, ...], out: str | None, **arg
     for row in rows or (0,):
         if row >= job.table.rows:
             raise InputError(f"--row {row}: {data} has {job.table.rows} rows, counted from 0.")
-    picks = list(rows or (0,))
-    frame = survey.take_rows(job.table, job.columns, picks)
-    click.echo(repr(_explained(job, frame, picks).reasons(**words)))
+    picks = sorted(set(rows or (0,)))
+    explanation = _explained(job, survey.take_rows(job.table, job.columns, picks), picks)
+    if "id_column" in job.facts["configuration"]:
+        named = [f"{i} ({label})" for i, label in zip(picks, explanation.index, strict=True)]
+        explanation = explanation.with_index(np.array(named, dtype=object))
+    click.echo(repr(explanation.reasons(**words)))
     return 0
 
 
@@ -96,10 +101,11 @@ options.hide(command, "attribution")
 
 
 def _explained(job: Any, frame: Any, labels: list[int]) -> Any:
-    """The explanation of some rows, each with its position in the file as its label."""
+    """The explanation of some rows, labelled by the identifier column, or by their positions in the file."""
     import numpy as np
 
-    return job.explainer(frame, progress=False).with_index(np.array(labels))
+    found = job.explainer(frame, progress=False)
+    return found if "id_column" in job.facts["configuration"] else found.with_index(np.array(labels))
 
 
 def _write(job: Any, out: str, words: dict[str, Any]) -> int:

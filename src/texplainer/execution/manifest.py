@@ -209,10 +209,18 @@ def model_digest(explainer: TExplainer) -> str:
 
 
 class _Hasher(NumpyHasher):
-    """That of joblib without random generators: a fitted model uses none, and not every file keeps them."""
+    """That of joblib without what two loads of one file differ in.
+
+    These are random generators (a fitted model uses none, and not every file keeps them) and the bytes between
+    the fields of structured arrays, such as the nodes of a tree.
+    """
 
     def save(self, obj: Any) -> None:
-        super().save(type(obj).__name__ if isinstance(obj, GENERATORS) else obj)
+        if isinstance(obj, GENERATORS):
+            obj = type(obj).__name__
+        elif isinstance(obj, np.ndarray) and obj.dtype.names:
+            obj = {name: np.ascontiguousarray(obj[name]) for name in obj.dtype.names}
+        super().save(obj)
 
 
 GENERATORS = (np.random.RandomState, np.random.Generator)

@@ -104,7 +104,9 @@ def _false_header(
     except (KeyError, TypeError, AttributeError):
         return [*words, "the manifest's fingerprint is malformed"]
     # the data may have been copied from another format, or moved: its own fingerprint tells
-    return words + [f"the manifest names another {word}" for word in changed if "the file" not in word]
+    return words + [
+        f"the manifest is of another run: {word} changed" for word in changed if "the file" not in word
+    ]
 
 
 def _wrong_files(folder: Path, planned: list[plan.Shard], records: Mapping[int, ShardRecord]) -> list[str]:

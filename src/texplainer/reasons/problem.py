@@ -224,12 +224,15 @@ def _moves(explainer: Any, row: Array, j: int, limit: Any, direction: int, steps
         return nothing
     if direction:
         low, high = (max(low, start), high) if direction > 0 else (low, min(high, start))
+    discrete = len(observed) <= FEW
+    decimals = None if discrete else _decimals(observed)
+    if decimals is not None and _have(observed, decimals):
+        scale = 10.0**decimals  # no limits such as 9000.5 of a column of whole numbers
+        low, high = np.ceil(low * scale - 1e-6) / scale, np.floor(high * scale + 1e-6) / scale
     if low > high:
         return nothing
-    discrete = len(observed) <= FEW
     values = observed if discrete else _tried(observed, low, high, steps)
     values = values[(values >= low) & (values <= high) & (values != start)]
-    decimals = None if discrete else _decimals(observed)
     return Moves(j, start, values, low, high, float(explainer.background.sigma[j]), decimals)
 
 
@@ -284,8 +287,12 @@ def _tried(observed: np.ndarray, low: float, high: float, steps: int) -> np.ndar
 
 def _decimals(observed: np.ndarray) -> int:
     """How many decimals the values of a column have; where they have many, enough for a thousandth of its range."""
-    span = float(np.ptp(observed))
     for digits in range(7):
-        if np.allclose(observed, np.round(observed, digits), rtol=0, atol=1e-9 * span):
+        if _have(observed, digits):
             return digits
-    return max(0, int(np.ceil(4 - np.log10(span))))
+    return max(0, int(np.ceil(4 - np.log10(np.ptp(observed)))))
+
+
+def _have(observed: np.ndarray, digits: int) -> bool:
+    """Whether all values have at most so many decimals."""
+    return np.allclose(observed, np.round(observed, digits), rtol=0, atol=1e-9 * float(np.ptp(observed)))
