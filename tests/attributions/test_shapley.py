@@ -344,6 +344,15 @@ def test_round_off_of_log_odds_leaves_a_linear_function_additive():
     assert np.mean(np.abs(found.values - true) <= found.diagnostics.error) >= 0.99
 
 
+def test_a_zero_that_hides_round_off_has_a_bound():
+    """Effects within the round-off of a float32 function around 1e5 are 0, but only an unused feature's is certain."""
+    X, slopes = np.random.default_rng(0).normal(size=(80, 4)), np.array([1.0, 0.1, 0.01, 0.0])
+    found = TExplainer(lambda t: (1e5 + t @ slopes).astype(np.float32), X, attribution="shapley")(X[:30])
+    true = slopes * (X[:30] - X.mean(axis=0))
+    assert np.all(np.abs(found.values - true) <= found.diagnostics.error)
+    assert not found.values[:, 3].any() and not found.diagnostics.error[:, 3].any()
+
+
 def test_the_method_that_is_named_is_the_one_of_additive_models():
     X = np.random.default_rng(0).normal(size=(60, 2))
     linear = LogisticRegression().fit(X, X[:, 0] > 0)

@@ -40,6 +40,7 @@ class AdditiveParts:
     others: Array  # (others, features) rows with which a row is tested
     known: Array  # (others, outputs) f there
     negligible: Array  # (outputs,) what a row's test may be off by; the bound includes it
+    hidden: Array  # (features, outputs) what round-off may hide in a 0; 0 for unused features
 
     @property
     def evaluations(self) -> int:
@@ -97,13 +98,15 @@ def _parts(context: ExplainContext) -> AdditiveParts | None:
     cells = np.concatenate([values for values, _ in distinct])
     effect = replaced(predictor, base[None], np.zeros(cost, dtype=int), column, cells) - prediction
     mean, rest = np.zeros((features, len(prediction))), context.background.predictions - prediction
+    hidden = np.zeros(mean.shape)
     for j, (_, place) in enumerate(distinct):
         each = effect[column == j][place]  # (rows, outputs)
         mean[j], rest = each.mean(axis=0), rest - each
+        hidden[j] = np.where((each != 0).any(axis=0), tolerance / features, 0.0)
     if not (np.abs(rest) <= tolerance).all():
         return None
     others = _with_ends(rows[(np.arange(OTHERS) * len(rows)) // OTHERS], rows)
-    return AdditiveParts(base, prediction, mean, tolerance, others, predictor(others), negligible)
+    return AdditiveParts(base, prediction, mean, tolerance, others, predictor(others), negligible, hidden)
 
 
 def _additive(predictor: Predictor, rows: Array, tolerance: Array, negligible: Array) -> bool:

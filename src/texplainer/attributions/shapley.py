@@ -74,7 +74,7 @@ def _additively(context: ExplainContext, parts: AdditiveParts) -> AttributionRes
     if holds.any():
         some = _of_rows(context, holds)
         exact = _exactly(some, lambda rows: parts(predictor, rows))
-        error = exact.error + np.where(exact.values == 0, 0.0, off[holds][:, None])
+        error = np.where(exact.values == 0, parts.hidden, exact.error + off[holds][:, None])
         found.append(replace(exact, error=error))
         gap = np.abs(some.predictions - context.background.base - found[0].values.sum(axis=1))
         sums = (gap <= parts.tolerance).all(axis=1)
