@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier
+from scipy.special import expit, logit
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -310,6 +311,46 @@ def test_steps_that_few_rows_show_are_not_taken_for_an_additive_function():
         )
         covered.append(np.abs(found.values - true) <= found.diagnostics.error + 1e-12)
     assert np.mean(covered) >= 0.98
+
+
+@pytest.mark.parametrize("share", [0.95, 0.98, 0.995])
+def test_an_interaction_of_large_values_is_not_taken_for_an_additive_function(share):
+    """Few pairs of background rows show it, but its Shapley values are up to a quarter of an SD.
+
+    Nor do many walks: bounds cover less than 99% of the values, but by far more than the 1e-15 of an additive function.
+    """
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, rows = rng.normal(size=(500, 5)), rng.normal(size=(1000, 5))
+        high = np.quantile(X, share, axis=0)
+
+        def f(rows, high=high):
+            return rows @ [0.3, 0.6, 0.9, 1.2, 1.5] + 10.0 * ((rows[:, 0] > high[0]) & (rows[:, 1] > high[1]))
+
+        rows = np.concatenate([rows[rows[:, 0] > high[0]][:2], rows[:2]])
+        found = TExplainer(f, X, attribution="shapley")(rows)
+        frame, shown = pd.DataFrame(X), pd.DataFrame(rows)
+        true = np.array([enumerated(lambda t: f(t.to_numpy()), row, frame) for _, row in shown.iterrows()])
+        assert (np.abs(found.values - true) <= 3 * found.diagnostics.error).all()
+
+
+def test_round_off_of_log_odds_leaves_a_linear_function_additive():
+    """log-odds computed from a probability near 1 have lost digits; the bound includes them."""
+    rng = np.random.default_rng(0)
+    X, rows, slopes = rng.normal(size=(500, 7)), rng.normal(size=(50, 7)), np.full(7, 0.75)
+    found = TExplainer(lambda t: logit(expit(t @ slopes)), X, attribution="shapley")(rows)
+    true = slopes * (rows - X.mean(axis=0))
+    np.testing.assert_allclose(found.values, true, atol=1e-9)
+    assert np.mean(np.abs(found.values - true) <= found.diagnostics.error) >= 0.99
+
+
+def test_a_zero_that_hides_round_off_has_a_bound():
+    """Effects within the round-off of a float32 function around 1e5 are 0, but only an unused feature's is certain."""
+    X, slopes = np.random.default_rng(0).normal(size=(80, 4)), np.array([1.0, 0.1, 0.01, 0.0])
+    found = TExplainer(lambda t: (1e5 + t @ slopes).astype(np.float32), X, attribution="shapley")(X[:30])
+    true = slopes * (X[:30] - X.mean(axis=0))
+    assert np.all(np.abs(found.values - true) <= found.diagnostics.error)
+    assert not found.values[:, 3].any() and not found.diagnostics.error[:, 3].any()
 
 
 def test_the_method_that_is_named_is_the_one_of_additive_models():

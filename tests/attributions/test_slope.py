@@ -243,3 +243,12 @@ def test_rare_values_of_a_column_are_not_a_silent_zero(as_function):
     zero = found.values[:, 1:] == 0
     assert zero.any(axis=0).all()
     assert (found.diagnostics.flat[:, 1:] == zero).all()
+
+
+def test_a_zero_of_a_discrete_column_that_hides_round_off_has_a_bound():
+    """An effect within the round-off of a float32 function around 1e5 is 0; only an unused column's is certain."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=100), rng.random((100, 2)) < 0.4])
+    found = tx.TExplainer(lambda t: (1e5 + t @ [1.0, 0.03, 0.0]).astype(np.float32), X)(X[:20])
+    assert np.all(np.abs(found.values[:, 1] - 0.03 * X[:, 1].std()) <= found.diagnostics.error[:, 1])
+    assert not found.values[:, 2].any() and not found.diagnostics.error[:, 2].any()

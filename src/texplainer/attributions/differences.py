@@ -19,7 +19,7 @@ from texplainer.types import Array
 def discrete_slopes(context: ExplainContext, rows: Array, predictions: Array) -> tuple[Array, Array, int]:
     """Slopes per unit of the discrete columns, (rows, columns, outputs), their errors, evaluations a row.
 
-    Differences within the model's round-off are exactly 0: so is the slope of an unused feature.
+    Differences within the model's round-off are exactly 0: so is the slope of an unused feature, with its error.
     """
     discrete, outputs = context.background.discrete, predictions.shape[1]
     shape = (len(rows), len(discrete.columns), outputs)
@@ -43,8 +43,8 @@ def discrete_slopes(context: ExplainContext, rows: Array, predictions: Array) ->
         ends[side, other, position] = part
     change = ends[1] - ends[0]
     floor = noise_floor(context.predictor, predictions, context.background.output_sd)[:, None]
-    change[np.abs(change) <= floor] = 0.0
     known = gap[:, :, None] > 0
+    used = known & (change != 0)  # round-off may hide an effect
+    change[np.abs(change) <= floor] = 0.0
     per_unit = np.divide(1.0, gap[:, :, None], out=np.zeros((*shape[:2], 1)), where=known)
-    error = np.where(known, floor * per_unit, 0.0)
-    return change * per_unit, np.where(change == 0, 0.0, error), 2 * shape[1]
+    return change * per_unit, np.where(used, floor * per_unit, 0.0), 2 * shape[1]

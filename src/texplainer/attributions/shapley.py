@@ -67,12 +67,15 @@ def _left(context: ExplainContext, parts: AdditiveParts) -> float:
 def _additively(context: ExplainContext, parts: AdditiveParts) -> AttributionResult:
     """Values of an additive function; rows between which it is not additive after all are estimated."""
     predictor = context.predictor
-    holds = parts.holds(predictor, context.rows, context.predictions)
+    off = parts.gap(predictor, context.rows, context.predictions)
+    holds = np.asarray((off <= parts.negligible).all(axis=1))
     spent = np.where(holds, parts.evaluations * (1 + TREE_MOVES), 0) + parts.test_evaluations
     found = []
     if holds.any():
         some = _of_rows(context, holds)
-        found.append(_exactly(some, lambda rows: parts(predictor, rows)))
+        exact = _exactly(some, lambda rows: parts(predictor, rows))
+        error = np.where(exact.values == 0, parts.hidden, exact.error + off[holds][:, None])
+        found.append(replace(exact, error=error))
         gap = np.abs(some.predictions - context.background.base - found[0].values.sum(axis=1))
         sums = (gap <= parts.tolerance).all(axis=1)
         holds[holds] = sums
