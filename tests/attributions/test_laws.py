@@ -253,7 +253,7 @@ def test_shares_lie_within_their_error_bars_of_a_long_computation(made, monkeypa
 
     short = TExplainer(made, X, attribution="shapley")(X[:30])
     monkeypatch.setattr(line_integral, "POINTS", 4096)
-    monkeypatch.setattr(walks, "WALKS", 960)
+    monkeypatch.setattr(walks, "usual_walks", lambda width: 3840)
     long = TExplainer(made, X, attribution="shapley")(X[:30])
     assert np.mean(np.abs(short.values - long.values) <= short.diagnostics.error) >= 0.99
     bars = np.linalg.norm(short.diagnostics.error) / np.linalg.norm(long.values)

@@ -189,7 +189,7 @@ def test_the_model_is_fitted_once_to_as_many_predictions_as_a_row_costs(monkeypa
 
 def test_a_function_that_refuses_mixtures_is_explained_without_the_model(monkeypatch):
     X = np.random.default_rng(7).normal(size=(150, 5))
-    refused = control.mixtures(X, 384)  # 64 walks of 4 evaluations, and half as many
+    refused = control.mixtures(X, 256 * 4 * 3 // 2)  # 256 walks of 4 evaluations, and half as many
 
     def picky(table: np.ndarray) -> np.ndarray:
         if table.shape == refused.shape and (table == refused).all():
@@ -235,7 +235,7 @@ def test_a_function_that_is_nan_between_background_rows_is_explained_without_the
     monkeypatch.setattr(walks, "control_variate", lambda *_: None)
     without = TExplainer(root, X, attribution="shapley")(X[:9])
     np.testing.assert_array_equal(found.values, without.values)
-    assert np.isnan(root(control.mixtures(X, 288))).any()  # 64 walks of 3 evaluations, and half as many
+    assert np.isnan(root(control.mixtures(X, 256 * 3 * 3 // 2))).any()  # 256 walks of 3 evaluations, and half as many
 
 
 def test_large_predictions_are_explained_without_a_warning():

@@ -27,12 +27,12 @@ def variation(context: ExplainContext) -> AttributionResult:
     """Root-mean-square effects of the numeric features; 0 elsewhere."""
     references = references_of(context.background)
     columns = np.flatnonzero(context.predictor.schema.numeric)
+    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)[:, None]
     delta, weights = _deltas(context.rows, context.predictions, context, references, columns)
-    values = np.zeros((*context.rows.shape, delta.shape[-1]))
-    values[:, columns] = _rms(delta, weights)
-    floor = noise_floor(context.predictor, context.predictions, context.background.output_sd)
-    error = np.where(values > 0, floor[:, None, :], 0.0)
-    relative_change, spent = _relative_change(context, references, columns, delta)
+    values, error = (np.zeros((*context.rows.shape, delta.shape[-1])) for _ in range(2))
+    values[:, columns] = _rms(delta, weights, floor)
+    error[:, columns] = np.where((delta != 0).any(axis=1), floor, 0.0)  # round-off may hide an effect
+    relative_change, spent = _relative_change(context, references, columns, delta, floor)
     cost = (weights > 0).sum() + spent
     return AttributionResult(values, error, relative_change, np.full(len(context.rows), cost))
 
@@ -52,27 +52,28 @@ def _deltas(
         np.tile(references.values[at, columns[which]], count),
     ).reshape(count, len(at), f0.shape[1])
     found -= f0[:, None, :]
-    found[np.abs(found) <= noise_floor(context.predictor, f0, context.background.output_sd)[:, None, :]] = 0.0
     delta = np.zeros((count, *weights.shape, found.shape[-1]))
     delta[:, at, which] = found
     return delta, weights
 
 
-def _rms(delta: Array, weights: Array) -> Array:
-    return np.sqrt(np.einsum("rqco,qc->rco", delta**2, weights))
+def _rms(delta: Array, weights: Array, floor: Array) -> Array:
+    """Root mean squares (rows, columns, outputs); what round-off may be, `floor` (rows, 1, outputs), counts as 0."""
+    squares = np.where(np.abs(delta) <= floor[:, None], 0.0, delta**2)
+    return np.sqrt(np.einsum("rqco,qc->rco", squares, weights))
 
 
 def _relative_change(
-    context: ExplainContext, references: References, columns: np.ndarray, delta: Array
+    context: ExplainContext, references: References, columns: np.ndarray, delta: Array, floor: Array
 ) -> tuple[Array, int]:
     """How much the values change under small moves, by a few of the references."""
     which, few = references.few()
     weights = few.weights[:, columns]
-    here = _rms(np.take_along_axis(delta, which[None, :, columns, None], axis=1), weights)
+    here = _rms(np.take_along_axis(delta, which[None, :, columns, None], axis=1), weights, floor)
     changes = []
     for rows in moved(context):
         there, _ = _deltas(rows, context.predictor(rows), context, few, columns)
-        changes.append(_rms(there, weights) - here)
+        changes.append(_rms(there, weights, floor) - here)
     size = np.sqrt((here**2).sum(axis=1))
     return (
         expected_change(changes, size, context.background.output_sd),

@@ -30,7 +30,8 @@ from texplainer.types import Array
 GROUPS = 32
 TRIED = 4  # every fourth group comes first; the relative change is judged by these
 LEAST_WALKS = 4
-WALKS = 64  # where `max_evals` does not say
+#: where `max_evals` does not say: as many walks as make so many evaluations, within limits
+EVALUATIONS, FEWEST, MOST = 5_000, 64, 256
 #: of the bounds, which are to cover 99%: chosen on eleven pairs of model and table and three budgets, confirmed on the
 #: twenty-four other pairs of `benchmarks/bounds.py`
 COVER = 0.9965  # of Student's distribution, on either side
@@ -91,7 +92,8 @@ class PathContributions:
 
 def sample_of(context: ExplainContext) -> BackgroundSample:
     """The background rows of as many walks as `max_evals` allows, those of the relative change included."""
-    count, width = WALKS, context.rows.shape[1]
+    width = context.rows.shape[1]
+    count = usual_walks(width)
     if context.max_evals is not None:
         least = least_evals(width)
         if context.max_evals < least:
@@ -103,6 +105,11 @@ def sample_of(context: ExplainContext) -> BackgroundSample:
         walks = budget // between(width)  # of few, one and not a quarter judges the relative change
         count = max(2, min(int(budget / (1 + MOVES / TRIED)) // between(width), walks - MOVES))
     return sample_background(context, count)
+
+
+def usual_walks(width: int) -> int:
+    """How many walks to a row of so many features, where `max_evals` does not say; an even number."""
+    return min(MOST, max(FEWEST, EVALUATIONS // between(width) // 2 * 2))
 
 
 def least_evals(width: int) -> int:
