@@ -129,8 +129,8 @@ class Reasons:
 
     def _heading(self, one: RowReasons) -> str:
         shown = text.prediction_text(one.prediction, self.scale)
-        usual = text.prediction_text(one.base, self.scale)
-        return f"row {one.row}: {text.output_text(self.output)} {shown}; base value {usual}"
+        usual = text.base_text(one.base, self.scale)
+        return f"row {one.row}: {text.output_text(self.output)} {shown}; base value: {usual}"
 
     def _row_lines(self, one: RowReasons) -> list[str]:
         return [
