@@ -122,9 +122,7 @@ def test_the_script_knows_no_reading_by_name():
 def test_categories_are_told_apart():
     (part,) = content(report.page(categorical()))["parts"]
     (local,) = part["attributions"]
-    assert local["levels"] == [False, True] and local["level_axis"][0].startswith(
-        "prediction with this category"
-    )
+    assert local["levels"] == [False, True] and local["level_axis"][0].startswith("output with this category")
     assert part["categorical"] == [False, True]
 
 

@@ -132,7 +132,7 @@ _QUANTITIES = {"probability": "probability of {}", "log-odds": "log-odds of {}"}
 
 def quantity(scale: str, output: str) -> str:
     """The explained quantity as text: "log-odds of benign"."""
-    named = f"class {output}" if output.isdigit() else "prediction" if output == "output" else output
+    named = f"class {output}" if output.isdigit() else output
     return _QUANTITIES.get(scale, "{}").replace("{}", named)
 
 

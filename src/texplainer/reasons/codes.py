@@ -123,7 +123,9 @@ class Reasons:
     def _title(self) -> str:
         side = "higher" if self.toward == "up" else "lower"
         if self.scale != "log-odds":
-            return f"Reasons toward a {side} {table.quantity(self.scale, self.output)}"
+            named = self.scale == "probability" or self.output != "output"
+            what = table.quantity(self.scale, self.output) if named else text.output_text(self.output)
+            return f"Reasons toward a {side} {what}"
         what = table.quantity("probability", self.output)  # it rises and falls with the log-odds
         return f"Reasons toward a {side} {what} (contributions in log-odds)"
 
