@@ -15,7 +15,7 @@ from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Integers, de
 from texplainer.gradients.trees.kernels.patterns import MAX_BITS, MAX_FEATURES, MAX_LEAVES, Groups, Nodes
 
 LARGE_TABLE = 600.0  # patterns whose memory traffic costs as much as their look-ups
-TABLE_BITS = (MAX_BITS, 8, 6)  # of the largest patterns, in the order in which they are tried
+SMALLER_BITS = (8, 6)  # of the largest patterns, in turn, where those of MAX_BITS need too much memory
 WORDS = -(-MAX_LEAVES // 64)  # that hold a bit for every split of a tree with tables
 
 
@@ -23,12 +23,12 @@ def cut_into_groups(nodes: Nodes, memory: int) -> Groups:
     """Choose the groups of all trees and describe them, or raise `Unsupported` where a path is too long.
 
     Tables of more than `memory` entries cannot be kept. Filling them again for every call costs far more than
-    the look-ups that large tables save, so smaller ones are tried first.
+    the look-ups that large tables save, so smaller ones are taken instead.
     """
-    for bits in TABLE_BITS:
-        groups = _cut(nodes, bits)
-        if groups.table[-1] <= memory:
-            break
+    groups = _cut(nodes, MAX_BITS)
+    for bits in SMALLER_BITS:
+        if groups.table[-1] > memory:
+            groups = _cut(nodes, bits)
     return groups
 
 
