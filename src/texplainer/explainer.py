@@ -377,10 +377,11 @@ class TExplainer:
         return _rebuild(self.arguments)
 
     def __repr__(self) -> str:
-        outputs = "predicted class" if self.predictor.predicted else ", ".join(self.predictor.output_names)
+        names = "predicted class" if self.predictor.predicted else ", ".join(self.predictor.output_names)
+        what = "prediction" if names == "output" else f"output {names}"
         return (
             f"TExplainer of a {type(self.predictor.model).__name__}, {self.schema.width} features, "
-            f"output {outputs} on the {self.predictor.scale} scale\n"
+            f"{what} on the {self.predictor.scale} scale\n"
             f"  engine       {self._engine_line()}\n"
             f"  attribution  {self.attribution}\n"
             f"{self._category_words()}"

@@ -82,8 +82,8 @@ def test_only_contributions_have_a_sum_of_the_others(folder: Path, capsys: Any) 
     X = model_shelf.table()[model_shelf.NAMES]
     truth = tx.TExplainer(models.load_model("model.skops"), X, attribution="shapley")(X[3:4]).values[0]
     assert run("explain", "model.skops", "data.csv", "--row", "3", "--top", "1") == 0
-    (others,) = (line.split() for line in capsys.readouterr().out.splitlines() if " others" in line)
+    (others,) = (line.split() for line in capsys.readouterr().out.splitlines() if " other features" in line)
     rest = np.sort(np.abs(truth))[:-1]
-    assert len(others) == 4 and len(rest) == int(others[0])
+    assert len(others) == 5 and len(rest) == int(others[0])
     expected = truth.sum() - truth[np.argmax(np.abs(truth))]
     assert float(others[-1].replace(",", "")) == pytest.approx(expected, rel=0.01)

@@ -190,8 +190,8 @@ def test_the_choices_are_those_of_the_tables() -> None:
 def test_one_row_is_drawn_with_bars(capsys: Any) -> None:
     assert run("explain", "model.skops", "data.csv", "--row", "17", "--top", "3") == 0
     said = capsys.readouterr().out
-    assert said.startswith("row 17") and "█" in said and "│" in said and "1 others" in said
-    assert re.match(r"slope per SD: (stable|unstable), relative change \d", said.rstrip().split("\n")[-1])
+    assert said.startswith("row 17") and "█" in said and "│" in said and "1 other feature" in said
+    assert re.match(r"slope per SD: (stable|unstable), changes by \d", said.rstrip().split("\n")[-1])
     table = said.split("\n")[1:6]
     assert (
         "contribution" in table[0] and "slope per SD" in table[0] and all(len(line) <= 80 for line in table)

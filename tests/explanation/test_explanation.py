@@ -140,14 +140,14 @@ def test_repr_is_honest(explanation):
     text = repr(explanation)
     assert "6 rows x 3 features, 2 outputs" in text
     assert "finite-difference" in text and "5 stable, 1 unstable, 0 undefined" in text
-    assert "78 (13 a row)" in text
+    assert "78 (13 per row)" in text
 
 
 def test_repr_of_one_row_tells_its_cells_and_values(explanation):
     tables = repr(explanation[4]).split("\n\n")
     assert len(tables) == len(explanation.output_names)
     for o, (output, text) in enumerate(zip(explanation.output_names, tables, strict=True)):
-        assert f"{output}: {number(explanation.predictions[4, o], 4)}; base value" in text
+        assert f"{output}: {number(explanation.predictions[4, o], 4)}; base value:" in text
         for j, name in enumerate(explanation.feature_names):
             line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
             assert signed(explanation.values[4, j, o]) in line and str(explanation.data[4, j])[:4] in line

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
 
 import texplainer as tx
-from texplainer.explanation.text import FLAT, row_tables
+from texplainer.explanation.text import FLAT, number, row_tables
 
 
 def explained(function, rows=200, seed=0):
@@ -96,3 +97,22 @@ def test_a_row_of_a_loaded_explanation_keeps_its_number(tmp_path):
     assert str(loaded[7]).startswith("row 7,")
     np.testing.assert_array_equal(loaded[5:9][1:3].index, [6, 7])
     np.testing.assert_array_equal(loaded[[3, 1]].index, explanation[[3, 1]].index)
+
+
+def test_a_base_value_in_log_odds_is_not_shown_as_a_probability():
+    # the mean of log-odds is not the log-odds of the mean probability
+    X = np.random.default_rng(0).normal(size=(100, 1))
+    explanation = tx.TExplainer(LogisticRegression().fit(X, X[:, 0] > 1), X)(X[:1])
+    base = f"; base value: log-odds {number(float(explanation.base_values))}"
+    assert str(explanation).splitlines()[0].endswith(base)
+    assert str(explanation.reasons(1)).splitlines()[1].endswith(base)
+
+
+def test_an_output_does_not_name_the_flat_features_of_another():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+
+    def two(rows):
+        return np.stack([rows[:, 0], np.where(rows[:, 0] > 0, 1.0, 0.0) + rows[:, 1]], axis=1)
+
+    first, second = str(tx.TExplainer(two, X, feature_names=["a", "b"])(np.array([[2.0, 0.0]]))).split("\n\n")
+    assert "flat" not in first and "flat: no change for moves up to 0.61 SD" in second

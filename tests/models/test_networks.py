@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import logit, softmax
@@ -72,6 +74,19 @@ def test_scores_stay_scores():
     assert tx.TExplainer(model, X).predictor.scale == "raw"
     found = tx.TExplainer(model, X, scale="probability", output="all")(X[:5]).predictions
     np.testing.assert_allclose(found, softmax(answer(model, X[:5]), axis=1))
+
+
+def test_a_frame_that_numpy_sees_read_only_is_explained_without_a_warning():
+    pd = pytest.importorskip("pandas")
+    torch.set_warn_always(True)  # once per process otherwise
+    try:
+        X = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), columns=list("abc"))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            tx.TExplainer(torch.nn.Linear(3, 1), X)(X[:5])
+        assert not [str(warning.message) for warning in found]
+    finally:
+        torch.set_warn_always(False)
 
 
 def test_bfloat16_is_explained():

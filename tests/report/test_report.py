@@ -240,7 +240,7 @@ def test_a_notebook_shows_one_row_with_cells_values_and_error_bars():
     row = made(attribution="slope", scale="log-odds", outputs=("1",))[3]
     html = row._repr_html_()
     assert f"class 1: {1 / (1 + np.exp(-float(row.predictions))):.1%} (log-odds" in html
-    assert "slope per SD: unstable, relative change 32% for moves of 5% of an SD (kink" in html
+    assert "slope per SD: unstable, changes by 32% if features move by 5% of an SD (kink" in html
     assert f"{row.data[0]:.4g}" in html and ">+1.00 ± 0.1" in html and "<script" not in html
     assert "* a category" in categorical()[0]._repr_html_()
 

@@ -66,14 +66,26 @@ def prediction_text(value: float, scale: str) -> str:
     return percent(value) if scale == "probability" else number(value, 4)
 
 
+def base_text(value: float, scale: str) -> str:
+    """A base value on the explained scale only: a mean of log-odds is not the log-odds of the mean probability."""
+    return f"log-odds {number(value)}" if scale == "log-odds" else prediction_text(value, scale)
+
+
 def percent(share: float) -> str:
     """A probability as a percentage; never rounded to 0% or 100%."""
     return "below 0.1%" if 0 < share < 0.001 else "above 99.9%" if 0.999 < share < 1 else f"{share:.1%}"
 
 
 def output_text(name: Any) -> str:
-    """The name of an output; a class that is a number is called one."""
+    """The name of an output; a class that is a number is called one, a single nameless output the prediction."""
+    if str(name) == "output":
+        return "prediction"
     return f"class {name}" if str(name).isdigit() else str(name)
+
+
+def others_text(count: int) -> str:
+    """The name of the features that are not shown one by one."""
+    return f"{count:,} other feature{'s'[: count != 1]}"
 
 
 def columns_text(rows: Sequence[Sequence[str]], indent: str = "  ", right: int = 99) -> list[str]:
@@ -133,7 +145,7 @@ class RowColumn:
     marks: bool  # whether the values of categories are marked: those of numbers are slopes
     values: np.ndarray  # (features,)
     bounds: np.ndarray  # (features,), NaN where unknown
-    stability: str  # "stable, relative change 3%"
+    stability: str  # "stable, changes by 3% if features move by 5% of an SD"
     flat: np.ndarray  # (features,) bool: a slope of 0, though other values change the prediction
     width: float  # the bandwidth in SDs
 
@@ -159,7 +171,7 @@ class RowTable:
         left = self.order[shown:]
         if len(left):
             rest = [signed(np.nansum(c.values[left])) if c.sums else "" for c in self.columns]
-            out.append([f"{len(left)} others", "", *rest])
+            out.append([others_text(len(left)), "", *rest])
         return out
 
     def notes(self) -> list[str]:
@@ -242,12 +254,10 @@ def _column(part: Explanation, o: int) -> RowColumn:
     if "stability" in arrays:
         change = float(arrays["relative_change"][0, o]) if "relative_change" in arrays else np.nan
         words = str(arrays["stability"][0])
-        stable = words == "stable"
-        words += f", relative change {change:.0%} for moves of 5% of an SD" if np.isfinite(change) else ""
+        words += f", changes by {change:.0%} if features move by 5% of an SD" if np.isfinite(change) else ""
         reason = str(arrays["reason"][0]) if "reason" in arrays else ""
-        shown = not reason.startswith("the values change") and not (
-            flat.any() and stable
-        )  # marked in its cell
+        known = "the values change", *(["flat for"] if "flat" in arrays else [])  # above, and in their cells
+        shown = not reason.startswith(known)
         words += f" ({reason})" if reason and shown else ""
     width = float(part.settings.get("width", 0.0))
     head = table.head(name)
@@ -256,10 +266,10 @@ def _column(part: Explanation, o: int) -> RowColumn:
 
 
 def _prediction(explanation: Explanation, o: int) -> str:
-    """The prediction and the base value as text; log-odds also as probabilities."""
+    """The prediction, in log-odds also as a probability, and the base value as text."""
     value = float(explanation.arrays["predictions"][0, o])
     base = float(
         np.broadcast_to(explanation.arrays["base_values"], explanation.arrays["predictions"].shape)[0, o]
     )
-    shown, usual = (prediction_text(number, explanation.scale) for number in (value, base))
-    return f"{output_text(explanation.output_names[o])}: {shown}; base value {usual}"
+    shown = f"{output_text(explanation.output_names[o])}: {prediction_text(value, explanation.scale)}"
+    return f"{shown}; base value: {base_text(base, explanation.scale)}"

@@ -99,7 +99,8 @@ def summary(explanation: Explanation) -> tuple[str, list[tuple[str, str]]]:
     arrays = explanation.arrays
     rows, features, outputs = arrays["values"].shape
     names = explanation.output_names
-    what = f"output {names[0]!r}" if outputs == 1 else f"{outputs} outputs"
+    what = "prediction" if names[0] == "output" else f"output {names[0]!r}"
+    what = what if outputs == 1 else f"{outputs} outputs"
     title = (
         f"Explanation of {rows} rows x {features} features, {what} "
         f"on the {explanation.scale} scale, attribution {explanation.attribution!r}"
@@ -113,11 +114,11 @@ def summary(explanation: Explanation) -> tuple[str, list[tuple[str, str]]]:
         facts.append(("engine", f"{explanation.engine}: {explanation.settings.get('how', '')}"))
     cost = arrays.get("evaluations")
     if cost is not None and len(cost) and np.isfinite(cost).all():  # not every other explainer counts
-        facts.append(("evaluations", f"{int(cost.sum()):,} ({cost.mean():,.0f} a row)"))
+        facts.append(("evaluations", f"{int(cost.sum()):,} ({cost.mean():,.0f} per row)"))
     if "error" in arrays and np.isfinite(arrays["values"]).any():
         facts.append(("error bound", _error_words(arrays["values"], arrays["error"])))
     if "relative_change" in arrays:
-        facts.append(("change", _relative_change_words(arrays["relative_change"])))
+        facts.append(("changes by", _relative_change_words(arrays["relative_change"])))
     if "stability" in arrays:
         facts.append(("rows", ", ".join(f"{n} {v}" for v, n in explanation.stability_counts().items())))
     if explanation.categories:
@@ -145,7 +146,7 @@ def _error_words(values: np.ndarray, error: np.ndarray) -> str:
         return "every value is 0"
     relative = np.sqrt(np.nansum(error.astype(float) ** 2, axis=1))[known] / size[known]
     middle, high = np.quantile(relative, [0.5, 0.95])
-    return f"median {middle:.1e}, 95% below {high:.1e} of a row's values"
+    return f"median {middle:.1e}, 95% of rows below {high:.1e}, relative to the row's values"
 
 
 def _relative_change_words(relative_change: np.ndarray) -> str:
@@ -153,7 +154,7 @@ def _relative_change_words(relative_change: np.ndarray) -> str:
     if not len(known):
         return "not known"
     middle, high = np.quantile(known, [0.5, 0.95])
-    return f"median {middle:.1%}, 95% below {high:.1%} of a row's values, under moves of 5% of an SD"
+    return f"median {middle:.1%}, 95% of rows below {high:.1%}, if features move by 5% of an SD"
 
 
 def surrogate(explanation: Explanation, dx: Any, order: int) -> np.ndarray:

@@ -123,14 +123,16 @@ class Reasons:
     def _title(self) -> str:
         side = "higher" if self.toward == "up" else "lower"
         if self.scale != "log-odds":
-            return f"Reasons toward a {side} {table.quantity(self.scale, self.output)}"
+            named = self.scale == "probability" or self.output != "output"
+            what = table.quantity(self.scale, self.output) if named else text.output_text(self.output)
+            return f"Reasons toward a {side} {what}"
         what = table.quantity("probability", self.output)  # it rises and falls with the log-odds
         return f"Reasons toward a {side} {what} (contributions in log-odds)"
 
     def _heading(self, one: RowReasons) -> str:
         shown = text.prediction_text(one.prediction, self.scale)
-        usual = text.prediction_text(one.base, self.scale)
-        return f"row {one.row}: {text.output_text(self.output)} {shown}; base value {usual}"
+        usual = text.base_text(one.base, self.scale)
+        return f"row {one.row}: {text.output_text(self.output)} {shown}; base value: {usual}"
 
     def _row_lines(self, one: RowReasons) -> list[str]:
         return [

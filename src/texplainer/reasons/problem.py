@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from texplainer.attributions.table import quantity
 from texplainer.errors import InputError
+from texplainer.explanation.text import output_text
 from texplainer.models.predictor import Predictor
 from texplainer.reasons.columns import by_name, known_names
 from texplainer.types import Array
@@ -96,7 +98,9 @@ def _threshold(predictor: Predictor, operator: str, value: float, margin: float)
         found = predictor(rows)[:, 0]
         return sign * (found - on_scale), expit(found) if predictor.scale == "log-odds" else found
 
-    words = f"{'probability of ' if chance else ''}{name} {operator} {value:g}"
+    words = f"{output_text(name)} {operator} {value:g}"
+    if chance:
+        words = f"{quantity('probability', name)} {operator} {100 * value:.4g}%"
     beyond = f" with a margin of {margin:g}" if margin else ""
     strict = operator in ("<", ">")
     return Goal(measure, words + beyond, "probability" if chance else "raw", strict, 0, sign)

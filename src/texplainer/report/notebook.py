@@ -16,6 +16,7 @@ from texplainer.explanation.text import (
     RowTable,
     captioned,
     number,
+    others_text,
     row_tables,
     signed,
 )
@@ -48,7 +49,7 @@ def many_rows(subject: Explanation) -> str:
         )
     heads = ("feature", "mean |value|", *(["positive"] if signs else []))
     if len(found["feature"]) > MOST:
-        rows.append([f"{len(found['feature']) - MOST} others", *[""] * (len(heads) - 1)])
+        rows.append([others_text(len(found["feature"]) - MOST), *[""] * (len(heads) - 1)])
     of = f", output {subject.output_names[0]!r}" if len(subject.output_names) > 1 else ""
     picture = beeswarm(subject, order, names)
     note = f"one dot per row{of}; colour: the feature's own value, from low (blue) to high (orange)"

@@ -147,6 +147,18 @@ def test_tables_that_exceed_memory_are_made_in_parts():
     assert whole._kept
 
 
+def test_tables_are_smaller_where_large_ones_do_not_fit_into_memory(monkeypatch):
+    """Tables that are not kept are filled again in every call: 9 s for one row of a forest of 200 trees."""
+    rng = np.random.default_rng(8)
+    ensemble = random_ensemble(rng, depth=6, trees=20)
+    background, rows = random_rows(rng, 50), random_rows(rng, 20)
+    large = pattern_tables(ensemble, background)
+    monkeypatch.setattr(shapley, "MEMORY", int(large.groups.table[-1]) // 2)
+    small = pattern_tables(ensemble, background)
+    assert 0 < small.groups.table[-1] <= shapley.MEMORY
+    np.testing.assert_allclose(small(rows), large(rows), rtol=1e-10, atol=1e-13)
+
+
 @pytest.mark.parametrize("depth", [5, 14])
 def test_a_large_block_shows_its_progress_and_steps_change_no_bit(depth, monkeypatch):
     rng = np.random.default_rng(9)

@@ -124,7 +124,7 @@ TX.explorer = (about) => {
     const raw = (value) => (answer.log_odds && value !== null ? `, log-odds ${TX.figure(value)}` : "");
     figures.replaceChildren(figure("prediction", plain(f), `${answer.output_words[state.output]}${raw(f)}`),
       figure("surrogate", plain(g), `by the slopes of row ${state.label}${raw(g)}`, true),
-      figure("base", plain(one(answer.attributions[0].base)), `base value${raw(one(answer.attributions[0].base))}`, true));
+      figure("base", TX.baseWords(answer, one(answer.attributions[0].base)), "base value", true));
     tell();
     bend();
     speed.textContent = `${answer.milliseconds} ms`;

@@ -69,7 +69,7 @@ def build(predictor: Predictor, background: Array, settings: Settings) -> Engine
         why = "differences of predictions, one feature at a time"
         gradient = averaged_differences(predictor, background, settings, NODES, steps=True)
     else:
-        why = "exact means over moves of one feature at a time, from the trees"
+        why = "exact slopes, from the thresholds of the trees"
         gradient = tree_slopes(model, moves, link)
     return Engine(
         "tree",

@@ -15,16 +15,30 @@ from texplainer.gradients.trees.ensemble import LEAF, MISSING_LEFT, Integers, de
 from texplainer.gradients.trees.kernels.patterns import MAX_BITS, MAX_FEATURES, MAX_LEAVES, Groups, Nodes
 
 LARGE_TABLE = 600.0  # patterns whose memory traffic costs as much as their look-ups
+SMALLER_BITS = (8, 6)  # of the largest patterns, in turn, where those of MAX_BITS need too much memory
 WORDS = -(-MAX_LEAVES // 64)  # that hold a bit for every split of a tree with tables
 
 
-def cut_into_groups(nodes: Nodes) -> Groups:
-    """Choose the groups of all trees and describe them, or raise `Unsupported` where a path is too long."""
+def cut_into_groups(nodes: Nodes, memory: int) -> Groups:
+    """Choose the groups of all trees and describe them, or raise `Unsupported` where a path is too long.
+
+    Tables of more than `memory` entries cannot be kept. Filling them again for every call costs far more than
+    the look-ups that large tables save, so smaller ones are taken instead.
+    """
+    groups = _cut(nodes, MAX_BITS)
+    for bits in SMALLER_BITS:
+        if groups.table[-1] > memory:
+            groups = _cut(nodes, bits)
+    return groups
+
+
+def _cut(nodes: Nodes, most: int) -> Groups:
+    """The groups whose patterns have up to `most` bits."""
     leaf = nodes.kind & LEAF != 0
     levels = depth_levels(nodes.right, leaf, nodes.roots[:-1])
     sizes = np.diff(nodes.roots)
     tree = np.repeat(np.arange(len(sizes)), sizes)
-    chosen, open_ = _chosen(nodes, leaf, levels, tree, (sizes < 2 * MAX_LEAVES)[tree])
+    chosen, open_ = _chosen(nodes, leaf, levels, tree, (sizes < 2 * MAX_LEAVES)[tree], most)
     deep = leaf & open_ & ~chosen
     _check_paths(nodes, np.flatnonzero(deep), levels)
     for inner in reversed(levels):
@@ -34,7 +48,12 @@ def cut_into_groups(nodes: Nodes) -> Groups:
 
 
 def _chosen(
-    nodes: Nodes, leaf: NDArray[np.bool_], levels: list[Integers], tree: Integers, tabled: NDArray[np.bool_]
+    nodes: Nodes,
+    leaf: NDArray[np.bool_],
+    levels: list[Integers],
+    tree: Integers,
+    tabled: NDArray[np.bool_],
+    most: int,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Nodes whose subtree is better a group than cut further, and nodes that no chosen node lies above."""
     chosen, open_ = np.zeros(len(leaf), np.bool_), np.ones(len(leaf), np.bool_)
@@ -57,9 +76,7 @@ def _chosen(
         inside[inner] |= inside[inner + 1] | inside[right[inner]]
     met, width = _count_bits(path), _count_bits(path | features)
     bits = met + _count_bits(inside)
-    own = np.where(
-        tabled & (bits <= MAX_BITS), width * (1.0 + 2.0 ** np.minimum(bits, 99) / LARGE_TABLE), np.inf
-    )
+    own = np.where(tabled & (bits <= most), width * (1.0 + 2.0 ** np.minimum(bits, 99) / LARGE_TABLE), np.inf)
     below = 8.0 * met
     chosen[leaf] = own[leaf] <= below[leaf]
     cost = np.minimum(own, below)

@@ -362,7 +362,7 @@ def _prepared(
     owner = np.arange(ensemble.features) if owner is None else np.asarray(owner)
     nodes = _nodes(ensemble, owner)
     return PatternTables(
-        ensemble, nodes, cut_into_groups(nodes), game, features or int(owner.max(initial=0)) + 1
+        ensemble, nodes, cut_into_groups(nodes, MEMORY), game, features or int(owner.max(initial=0)) + 1
     )
 
 

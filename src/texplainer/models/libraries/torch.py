@@ -31,7 +31,8 @@ def _outlet(model: Any, schema: Schema) -> ModelAdapter:
     half = (torch.float16, torch.bfloat16)  # numpy knows one of them
 
     def call(module: Any, table: Any) -> np.ndarray:
-        x = torch.as_tensor(np.asarray(table), dtype=dtype, device=device)
+        rows = np.require(np.asarray(table), requirements="W")  # those of pandas are read-only: torch warns
+        x = torch.as_tensor(rows, dtype=dtype, device=device)
         with evaluating(model), torch.no_grad():
             found = module(x)
         if not isinstance(found, torch.Tensor):

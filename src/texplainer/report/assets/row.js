@@ -31,6 +31,10 @@ TX.plainly = (part, value) => {
 TX.onBothScales = (part, value) =>
   TX.plainly(part, value) + (part.scale === "log-odds" && Number.isFinite(value) ? ` (log-odds ${TX.figure(value)})` : "");
 
+// A base value: a mean of log-odds is not the log-odds of the mean probability.
+TX.baseWords = (part, value) => (part.scale === "log-odds" && Number.isFinite(value) ? `log-odds ${TX.figure(value)}` : TX.plainly(part, value));
+TX.others = (count) => `${count.toLocaleString("en")} other feature${count === 1 ? "" : "s"}`;
+
 // row: {names, cells, categorical, missing, columns: [{head, place, adds_up, flat, width, values, bounds, stability, relative_change, reason}]}
 TX.rowTable = (row, { shown = 10, pick = null } = {}) => {
   const columns = [...row.columns].sort((a, b) => a.place - b.place);
@@ -54,11 +58,11 @@ TX.rowTable = (row, { shown = 10, pick = null } = {}) => {
   TX.el("th", { scope: "row", title: row.names[f] }, TX.shorten(row.names[f], 80)), TX.el("td", { class: typeof row.cells[f] === "number" ? "cell whole" : "cell" }, TX.shorten(TX.cellWords(row.cells[f]), 60)), TX.el("td", { class: "sparks" }, bar(f)),
   columns.map((_, c) => TX.el("td", { class: "number" }, words(c, f))));
   const heads = ["feature", "value", "", ...columns.map(({ head }) => head)];
-  const rest = far.length ? TX.el("tr", { class: "soft" }, TX.el("td", {}, `${far.length} others`), TX.el("td"), TX.el("td"), columns.map(({ adds_up, values }) =>
+  const rest = far.length ? TX.el("tr", { class: "soft" }, TX.el("td", {}, TX.others(far.length)), TX.el("td"), TX.el("td"), columns.map(({ adds_up, values }) =>
     TX.el("td", { class: "number" }, adds_up ? TX.signed(far.reduce((sum, f) => sum + (values[f] || 0), 0)) : ""))) : null;
   const notes = columns.filter(({ stability }) => stability).map(({ head, stability, relative_change, reason, flat }) =>
-    `${head}: ${stability}` + (Number.isFinite(relative_change) ? `, relative change ${Math.round(100 * relative_change)}% for moves of 5% of an SD` : "") +
-    (reason && !reason.startsWith("the values change") && !(stability === "stable" && flat && flat.some(Boolean)) ? ` (${reason})` : ""));
+    `${head}: ${stability}` + (Number.isFinite(relative_change) ? `, changes by ${Math.round(100 * relative_change)}% if features move by 5% of an SD` : "") +
+    (reason && !reason.startsWith("the values change") && !(flat && reason.startsWith("flat for")) ? ` (${reason})` : ""));
   if (columns.some((column) => column.marks_categories) && row.categorical.some(Boolean)) notes.push(`${MARK} a category: the prediction compared with its other categories`);
   columns.forEach(({ width }, c) => { if (near.some((f) => flat(c, f))) notes.push(`${FLAT}: no change for moves up to ${Number((Math.sqrt(6) * width).toPrecision(2))} SD; other values of the feature change the prediction`); });
   if (row.missing) notes.push(row.missing);

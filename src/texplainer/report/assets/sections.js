@@ -136,7 +136,7 @@ TX.sections.explanation = (part, open = null) => {
       stability: one.stability[r], reason: one.reason[r], relative_change: one.relative_change[r] });
     const row = { names: part.features, cells: data.map((cells) => cells[r]), categorical: part.categorical, typical: part.typical, missing: part.missing, columns: attributions.map(column) };
     rowCard.querySelector("h3").textContent = `Row ${TX.calm(String(label(r)))}`;
-    heading.textContent = TX.calm(`${part.output_words[state.output]}: ${TX.onBothScales(part, prediction(r))}; base value ${TX.onBothScales(part, first.base(r))}`);
+    heading.textContent = TX.calm(`${part.output_words[state.output]}: ${TX.onBothScales(part, prediction(r))}; base value: ${TX.baseWords(part, first.base(r))}`);
     told.replaceChildren(TX.rowTable(row, { pick: pickFeature }));
     why.replaceChildren(TX.reasonsTable(row, row.columns.find((column) => column.adds_up), state.sign));
     behind.replaceChildren(...curves(r));
