@@ -235,7 +235,9 @@ def test_a_function_that_is_nan_between_background_rows_is_explained_without_the
     monkeypatch.setattr(walks, "control_variate", lambda *_: None)
     without = TExplainer(root, X, attribution="shapley")(X[:9])
     np.testing.assert_array_equal(found.values, without.values)
-    assert np.isnan(root(control.mixtures(X, 256 * 3 * 3 // 2))).any()  # 256 walks of 3 evaluations, and half as many
+    assert np.isnan(
+        root(control.mixtures(X, 256 * 3 * 3 // 2))
+    ).any()  # 256 walks of 3 evaluations, and half as many
 
 
 def test_large_predictions_are_explained_without_a_warning():
