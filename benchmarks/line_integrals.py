@@ -20,6 +20,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from conditions import measured_on
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -259,7 +260,7 @@ def page(found: dict[tuple[str, str, str], Scores], missing: list[str], seconds:
         "Farther away, with the",
         f"larger background: {_named(found, 'distance')}. Wider: {_named(found, 'bound')}.",
         "",
-        f"Measured in {seconds / 60:.0f} minutes.",
+        f"Measured in {seconds / 60:.0f} minutes. {measured_on('torch')}",
     ]
     if missing:
         lines += ["", f"Not measured, for want of the table or the library: {', '.join(missing)}."]

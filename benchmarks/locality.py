@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where experiments/ is
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from conditions import measured_on
 from scipy.stats import rankdata
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
@@ -275,7 +276,7 @@ def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, floa
             "neither. Moves change one feature at a time, also where such rows do not occur. Rows in which a method",
             "gives all features the same value are left out for it.",
             "",
-            "`python benchmarks/locality.py`",
+            f"`python benchmarks/locality.py`. {measured_on('shap', 'lime', 'numba')}",
             "",
         ]
     )

@@ -69,6 +69,9 @@ def compare(
         results.write_result(result, out)
         done.append(results.read_run(result.name, out))  # the page shows what the files hold
         tell(f"{title}: {result.record['seconds']} s")
+        for line in added:
+            if line in result.record["skipped"]:
+                tell(f"{line} was not measured on {title}: {result.record['skipped'][line]}")
     for model in done:
         tell("\n".join(aligned(*standings(model, added))))
     return write_markdown(list(page_content(name, done, added)), out / "compare.md")

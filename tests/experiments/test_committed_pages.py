@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import platform
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments import wide_plan
@@ -57,3 +62,28 @@ def test_the_page_of_tree_shapley_values_is_made_of_its_figures(monkeypatch):
         "gap": 1e-9,
     }
     assert "## A large model\n\n9 LightGBM trees" in module.page(figures | {"large": large})
+
+
+def scripts() -> list[str]:
+    """The scripts that docs/results/README.md names."""
+    return re.findall(r"`python benchmarks/(\w+)\.py", (RESULTS / "README.md").read_text(encoding="utf-8"))
+
+
+def test_every_script_of_a_page_says_what_it_is_measured_on_and_is_run_by_make_results():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipes = makefile[makefile.index("TIMED :=") :]
+    assert len(scripts()) > 10
+    for name in scripts():
+        source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+        assert "measured_on(" in source, name
+        assert re.search(rf"\b{name}\b", recipes), name
+
+
+def test_a_script_names_versions_processor_and_load():
+    code = "from conditions import measured_on; print(measured_on('nosuch-library'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True, check=True
+    )
+    said = done.stdout
+    assert platform.python_version() in said and f"numpy {np.__version__}" in said
+    assert "cores" in said and "load" in said and "nosuch" not in said
