@@ -241,7 +241,7 @@ def page(found: dict[tuple[str, str, str], Scores], missing: list[str], seconds:
         f"- *distance*: from the exact integral ({PLACES} places on the line from every background row), relative to",
         f"  the row's values; the median over {ROWS} rows. First with {small}, then with {large} background rows, or",
         "  all the table has.",
-        "- *bound*: of a row's values, relative to them, likewise. *covered*: the share of values in their bounds.",
+        "- *bound*: of a row's values, relative to them, likewise. *covered*: the fraction of values in their bounds.",
         f"- *cost*: processor time of explaining a row over predicting it, {TIMED} rows, {large} background rows,",
         f"  the stability of every row included; the median of {REPEATS} alternate measurements.",
         f"- *cosine*, *from Shapley*: against the Shapley value by {WALKS:,} permutations from {small} background",

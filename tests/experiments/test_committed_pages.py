@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import wide_plan
+from experiments import FULL, plan, wide_plan
+from experiments.pages.paper import write_page
 from experiments.pages.questions import write_question_pages
 from experiments.plan import WIDE_FULL
 from experiments.results import read_run
@@ -41,6 +42,15 @@ def rewritten(wide_results, tmp_path_factory):
 def test_the_pages_of_the_wide_evaluation_are_made_of_its_results(rewritten, name):
     made, kept = ((folder / f"{name}.md").read_text(encoding="utf-8") for folder in (rewritten, RESULTS))
     assert made == kept
+
+
+def test_the_pages_of_the_paper_are_made_of_their_results(tmp_path):
+    runs, out = plan((), FULL), tmp_path / "paper"
+    out.mkdir()
+    page, complete, *_ = write_page(runs, [read_run(run.name, RESULTS / "paper") for run in runs], out)
+    assert page.read_text(encoding="utf-8") == (RESULTS / "paper.md").read_text(encoding="utf-8")
+    kept = (RESULTS / "paper" / "tables.md").read_text(encoding="utf-8")
+    assert complete.read_text(encoding="utf-8") == kept
 
 
 def test_the_page_of_tree_shapley_values_is_made_of_its_figures(monkeypatch):
