@@ -60,12 +60,15 @@ class QuestionPage:
         """Number per line for each data set and model."""
         return wide.question_tables(results, criterion, self.among)
 
-    def tests(self, results: Sequence[Result]) -> dict[str, RankTest]:
-        """A rank test over data sets per criterion."""
-        found = {
-            c.label: rank_test(list(over_data_sets(self.tables(results, c), c.better).values()), c.better)
-            for c in self.criteria
-        }
+    def tests(self, results: Sequence[Result], *, alone: bool = False) -> dict[str, RankTest]:
+        """A rank test over data sets per criterion; `alone`: without our other lines, which would add distance."""
+        found = {}
+        for c in self.criteria:
+            blocks = over_data_sets(self.tables(results, c), c.better).values()
+            kept = [
+                {n: v for n, v in b.items() if not alone or n == self.spec or is_other(n)} for b in blocks
+            ]
+            found[c.label] = rank_test(kept, c.better)
         return {label: test for label, test in found.items() if test is not None}
 
 
@@ -115,8 +118,8 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     yield "table", short_table(found)
     yield (
         "p",
-        "Rank: average over data sets, 1 = best, among the lines that fit all four kinds of models, our other lines "
-        "included; these do not count as others. Difference: ours minus the best other's, with its 95% bootstrap "
+        "Rank: average over data sets, 1 = best, of ours and the other explainers that fit all four kinds of "
+        "models. Difference: ours minus the best other's, with its 95% bootstrap "
         "interval over data sets. Behind: the interval, or Nemenyi's critical difference after a Friedman test "
         "(p < 0.05), says so. First: the ranks say so against every other, and the interval against the best. "
         f"[All lines, ranks and scores, also by kind of model, and all costs]({out.name}/{page.file}.md).",
@@ -157,8 +160,8 @@ class Standing:
 
     @property
     def beside(self) -> list[str]:
-        """The other explainers whose ranks are not separable from ours; our other lines do not count."""
-        return [name for name in self.test.beside(self.spec) if is_other(name)]
+        """The other explainers whose ranks are not separable from ours."""
+        return self.test.beside(self.spec)
 
     @property
     def behind(self) -> bool:
@@ -183,8 +186,7 @@ class Standing:
         if self.behind:
             return f"behind {self.other}"
         if self.leads:
-            others = sum(map(is_other, self.test.average))
-            return f"lowest rank, not separable from {len(self.beside)} of {others}"
+            return f"lowest rank, not separable from {len(self.beside)} of {len(self.test.average) - 1}"
         return f"not first, not separable from {self.other}"
 
 
@@ -197,7 +199,7 @@ def standings(page: QuestionPage, results: Sequence[Result]) -> list[Standing]:
     """Where our attribution stands by each criterion, on all models and on each kind."""
     found = []
     runs = {family: of_family(results, family) for family in FAMILIES}
-    tests = {family: page.tests(own) for family, own in runs.items()}
+    tests = {family: page.tests(own, alone=True) for family, own in runs.items()}
     for criterion in page.criteria:
         for family, own in runs.items():
             test = tests[family].get(criterion.label)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from experiments import statistics
-from experiments.pages.questions import Standing, conclusions, short_table
+from experiments.pages.questions import PAGES, QuestionPage, Standing, conclusions, short_table
 from experiments.statistics import RankTest
 from experiments.wide import blocks
 
-RANKS = {"T-Explainer slope": 1.0, "T-Explainer gradient": 1.5, "Gradient": 3.0, "SmoothGrad": 4.0}
+RANKS = {"T-Explainer slope": 1.0, "Gradient": 3.0, "SmoothGrad": 4.0}
 
 
 def standing(
@@ -24,11 +24,21 @@ def standing(
 
 
 def test_first_is_said_only_where_ranks_and_interval_say_so() -> None:
-    assert standing().result == "**first**, separable from all"  # our own gradient stands beside it
+    assert standing().result == "**first**, separable from all"
     assert standing(critical=2.5).result == "lowest rank, not separable from 1 of 2"
     assert standing(gap=(1.0, -0.5, 1.5)).result == "lowest rank, not separable from 0 of 2"
     untested = replace(standing(), test=replace(standing().test, p_value=0.2))
     assert untested.result == "lowest rank, not separable from 2 of 2"
+
+
+def test_our_other_lines_add_no_distance_to_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"T-Explainer slope": 1.0, "T-Explainer gradient": 2.0, "Gradient": 3.0, "SmoothGrad": 4.0}
+    tables = {(name, "m"): table for name in "abcd"}
+    monkeypatch.setattr(QuestionPage, "tables", lambda page, results, criterion: tables)
+    page = replace(PAGES[0], criteria=(blocks.INFIDELITY,))
+    alone, every = (page.tests([], alone=choice)["Infidelity"] for choice in (True, False))
+    assert alone.average == {"T-Explainer slope": 1.0, "Gradient": 2.0, "SmoothGrad": 3.0}
+    assert list(every.average) == list(table)
 
 
 def test_behind_is_said_where_either_says_so() -> None:
