@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_WAIT_POLICY := PASSIVE
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint bench paper wide compare docs docs-serve package clean
+.PHONY: help demo test test-fast test-oldest test-newest test-mlflow test-hostile test-clusters lint results paper wide compare docs docs-serve package clean
 
 help:
 	@echo "make demo           train, explain, draw: writes demo/index.html and says where"
@@ -18,7 +18,7 @@ help:
 	@echo "make test-hostile   threads, forks, odd dtypes; a seeded fuzz of files, arguments, forgeries and kills; writes docs/results/trust.md"
 	@echo "make test-clusters  run the tests that start local Dask, Ray and Spark clusters"
 	@echo "make lint           ruff and pyright"
-	@echo "make bench          speed and memory, as ratios side by side"
+	@echo "make results        every page of docs/results, in some hours; nothing else should run"
 	@echo "make paper          the paper's experiments, ARGS as of python -m experiments: make paper ARGS='--all --quick'"
 	@echo "make wide           many data sets, kinds of models and explainers: one page per question"
 	@echo "make compare        all installed explainers on one data set, and yours: make compare DATASET=banknote EXPLAINER=mine.py"
@@ -83,8 +83,18 @@ lint: .venv/dev
 	$(BIN)/ruff format --check src experiments tests benchmarks examples
 	$(BIN)/pyright
 
-bench: .venv/dev
-	@for script in blackbox interactions trust_cover bounds shapley slopes evaluation cli scale; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+# Every page of docs/results, in the newest environment: first what is timed, for a machine that does nothing else.
+RUN := .venv-wide/bin/python
+TIMED := blackbox interactions line_integrals recourse scale
+UNTIMED := trust_cover stability default_study locality images bounds
+results: .venv-wide/done
+	for page in shapley slopes cli; do $(RUN) benchmarks/$$page.py --write docs/results/$$page.md || exit 1; done
+	for page in $(TIMED) $(UNTIMED); do $(RUN) benchmarks/$$page.py || exit 1; done
+	$(MAKE) wide ARGS='-o docs/results/wide'
+	OMP_NUM_THREADS=1 $(RUN) -m experiments --all --jobs 2 -o docs/results/paper
+	$(MAKE) test-hostile
+	$(RUN) benchmarks/trust_memory.py
+	$(RUN) docs/execute.py
 
 paper: .venv/dev
 	$(BIN)/python -m experiments $(ARGS)
@@ -93,7 +103,9 @@ paper: .venv/dev
 .venv-wide/done: pyproject.toml constraints.txt
 	$(NEWEST) -m venv .venv-wide
 	.venv-wide/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-e '.[plot,trees,torch,explainers]' catboost shapiq treeig woodelf_explainer lightshap threadpoolctl
+		-e '.[plot,trees,torch,explainers,files,dask,ray,spark,images]' \
+		catboost shapiq treeig woodelf_explainer lightshap threadpoolctl psutil jsonschema
+	.venv-wide/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dice-ml raiutils  # needs xgboost, has xgboost-cpu
 	@touch $@
 
 wide: .venv-wide/done

@@ -234,6 +234,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if arguments.memory_of:
         return memory_of(arguments.memory_of)
+    from conditions import measured_on
+
     page = [
         "# Black-box explanations: cost and error",
         "",
@@ -264,6 +266,8 @@ def main() -> None:
         f"average every coalition over background rows: {', '.join(map(str, REFERENCES))} were tried, and the least",
         "error counts.",
         f"Of shapiq's estimators ({', '.join(ESTIMATORS)}) the two with the least mean error are shown.",
+        "",
+        measured_on("shap", "shapiq", "lime", "xgboost-cpu", "lightgbm", "numba"),
         "",
         "## Limits",
         "",

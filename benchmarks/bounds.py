@@ -21,6 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import lightgbm
 import numpy as np
 import xgboost
+from conditions import measured_on
 from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingRegressor,
@@ -232,6 +233,8 @@ def main() -> None:
         "  of the features, at most eight;",
         "- slopes: of trees exact, of other models from sixteen moves of a feature to either side, where the default",
         "  takes two to eight.",
+        "",
+        measured_on("xgboost-cpu", "lightgbm", "numba"),
         "",
         "## Limits",
         "",

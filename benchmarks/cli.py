@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from conditions import measured_on
 
 COLUMNS = 20
 LIMIT_MB = 1000
@@ -64,13 +64,11 @@ def main() -> int:
         seconds, peak = measured(words, folder)
         lines.append(f"| `verify --rows 10000` of it | {peak:,.0f} MB peak, {seconds:,.0f} s | |")
     lines.append("")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    lines.append(
-        f"`python benchmarks/cli.py --write FILE`; {machine}. The model is a small network, and `explain` runs"
-    )
+    lines.append("`python benchmarks/cli.py --write FILE`. The model is a small network, and `explain` runs")
     lines.append(
         f"with `{' '.join(OPTIONS)}`, the cheapest: reading and writing are measured, not the model."
     )
+    lines += ["", measured_on("pyarrow", "pandas", "skops")]
     print("\n".join(lines))
     if arguments.write:
         head = ["# The command line, measured", "", QUESTION, ""]

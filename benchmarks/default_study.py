@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from conditions import measured_on
 from locality import MODELS, MOVES, measured, rank_correlation, tables
 
 import texplainer as tx
@@ -115,7 +116,7 @@ def page(found: dict[tuple[str, str, float], np.ndarray], seconds: float) -> str
             "trees; the bounds of networks grow, those of trees are round-off.",
             "Discrete columns depend on it too: their number falls as the bandwidth grows.",
             "",
-            f"`python benchmarks/default_study.py`, {seconds:.0f} s.",
+            f"`python benchmarks/default_study.py`, {seconds:.0f} s. {measured_on('numba')}",
             "",
         ]
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from conditions import measured_on
 from scipy.special import expit, logit, softmax
 
 import texplainer as tx
@@ -160,11 +161,12 @@ def page(images, labels):
     yield f"\n## All metrics\n\n`tx.evaluate` of {SCORED} of the scenes. The last three know nothing of the model.\n"
     yield from scores(images[:SCORED])
     yield (
-        f"\n## How\n\n`python benchmarks/images.py`, texplainer {tx.__version__}: {len(images)} scenes of two digits "
+        f"\n## How\n\n`python benchmarks/images.py`: {len(images)} scenes of two digits "
         "whose label is the left one, read by a small convolutional network that was trained to ignore the right one "
         f"({right} are read rightly; the mass is measured on these). The segments are squares of pixels, none on "
         "both digits; with 128 segments each is one pixel. What is absent is black; segments and masks are the same "
-        "for all. `black box` is the same network as a function that gives log-odds."
+        "for all. `black box` is the same network as a function that gives log-odds.\n\n"
+        + measured_on("torch", "captum", "shap", "lime")
     )
     yield (
         "\n## Limits\n\n"

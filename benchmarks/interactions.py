@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread each, so that p
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from conditions import measured_on
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -152,6 +153,7 @@ def page() -> Iterator[str]:
     yield f"`python benchmarks/interactions.py`. The truth takes {MANY} moves to either side of both features,"
     yield f"{4 * MANY**2:,} predictions a pair, {ROWS} rows. Bound / error: their medians (inf where most pairs are"
     yield "exact). Cost: processor time over a prediction of the same model."
+    yield measured_on("xgboost-cpu", "shap", "numba")
     yield "\n## Limits\n"
     yield "Rank correlations and costs compare unlike things: slopes of slopes here, parts of contributions there."
     yield "Shapley interaction values of trees, the same thing as shap's, are on [another page](shapley.md)."

@@ -20,6 +20,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from conditions import measured_on
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -240,7 +241,7 @@ def page(found: dict[tuple[str, str, str], Scores], missing: list[str], seconds:
         f"- *distance*: from the exact integral ({PLACES} places on the line from every background row), relative to",
         f"  the row's values; the median over {ROWS} rows. First with {small}, then with {large} background rows, or",
         "  all the table has.",
-        "- *bound*: of a row's values, relative to them, likewise. *covered*: the share of values in their bounds.",
+        "- *bound*: of a row's values, relative to them, likewise. *covered*: the fraction of values in their bounds.",
         f"- *cost*: processor time of explaining a row over predicting it, {TIMED} rows, {large} background rows,",
         f"  the stability of every row included; the median of {REPEATS} alternate measurements.",
         f"- *cosine*, *from Shapley*: against the Shapley value by {WALKS:,} permutations from {small} background",
@@ -259,7 +260,7 @@ def page(found: dict[tuple[str, str, str], Scores], missing: list[str], seconds:
         "Farther away, with the",
         f"larger background: {_named(found, 'distance')}. Wider: {_named(found, 'bound')}.",
         "",
-        f"Measured in {seconds / 60:.0f} minutes.",
+        f"Measured in {seconds / 60:.0f} minutes. {measured_on('torch')}",
     ]
     if missing:
         lines += ["", f"Not measured, for want of the table or the library: {', '.join(missing)}."]

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where experiments/ is
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from conditions import measured_on
 from scipy.stats import rankdata
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
@@ -245,7 +246,7 @@ def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, floa
             "",
             "## Features that do nothing",
             "",
-            "Share of |values| on features that do nothing within 1 SD, on functions with gates; 0 is best.",
+            "Fraction of |values| on features that do nothing within 1 SD, on functions with gates; 0 is best.",
             "",
             "| explained | " + " | ".join(shares) + " |",
             "|---|" + "---|" * len(shares),
@@ -256,7 +257,7 @@ def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, floa
             "",
             "The last columns are the model's own changes, f(x + m SD) - f(x - m SD), in place of values. The trees",
             "are fitted to the functions and react to the idle features themselves: slopes of trees are exact, so",
-            "that their share is the model's, averaged over moves of up to 0.61 SD.",
+            "that this fraction is the model's, averaged over moves of up to 0.61 SD.",
             "",
             "## How",
             "",
@@ -275,7 +276,7 @@ def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, floa
             "neither. Moves change one feature at a time, also where such rows do not occur. Rows in which a method",
             "gives all features the same value are left out for it.",
             "",
-            "`python benchmarks/locality.py`",
+            f"`python benchmarks/locality.py`. {measured_on('shap', 'lime', 'numba')}",
             "",
         ]
     )

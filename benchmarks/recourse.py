@@ -23,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
+from conditions import measured_on
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
@@ -288,6 +289,8 @@ def page(results: dict[str, dict[str, Tally]], rows: int) -> str:
         "counted as changes, because dice-ml rounds. texplainer's proposals keep a distance that moves by 5% of an SD "
         "do not undo where it can find one; dice-ml has no such demand. The size in SDs is what texplainer minimises; "
         "the genetic search of dice-ml weighs distances by the MAD of each column. dice-ml asks for fewer evaluations.",
+        "",
+        measured_on("dice-ml", "pandas"),
     ]
     return "\n".join([*lines, ""])
 
@@ -295,7 +298,12 @@ def page(results: dict[str, dict[str, Tally]], rows: int) -> str:
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the CSV files")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("TEXPLAINER_DATA", "data")),
+        help="folder of the CSV files",
+    )
     parser.add_argument("--rows", type=int, default=25)
     parser.add_argument("--only", default=None, help="one data set, and no page")
     arguments = parser.parse_args()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -226,7 +225,8 @@ def main() -> None:
         one(*options.one)
         return
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    load = os.getloadavg()[0]
+    from conditions import measured_on
+
     with tempfile.TemporaryDirectory() as folder:
         body = study(options.rows, options.backends, Path(folder))
     head = [
@@ -238,9 +238,9 @@ def main() -> None:
     foot = [
         "## How",
         "",
-        f"`python benchmarks/scale.py --rows {options.rows}`, Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores; load average {load:.1f} before and {os.getloadavg()[0]:.1f} after: above "
-        "the number of cores the clock measures the neighbours too, and cpu is the fairer column.",
+        f"`python benchmarks/scale.py --rows {options.rows}`. "
+        f"{measured_on('xgboost-cpu', 'pyarrow', 'dask', 'ray', 'pyspark')} With a load above the number of cores the "
+        "clock measures the neighbours too, and cpu is the fairer column.",
         "",
         ABOUT,
         "",

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -410,27 +408,11 @@ def page(found: dict[str, Any]) -> str:
 
 
 def environment() -> str:
-    """Versions and load."""
-    named = (
-        "xgboost-cpu",
-        "lightgbm",
-        "catboost",
-        "scikit-learn",
-        "numba",
-        "shap",
-        "shapiq",
-        "woodelf_explainer",
-    )
-    packages = ", ".join(f"{name} {version(name)}" for name in (*named, "treeig") if _has(name))
-    return f"Python {platform.python_version()}, {packages}; load {os.getloadavg()[0]:.1f}"
+    """Versions, processor and load."""
+    from conditions import measured_on  # not beside a test that loads this file
 
-
-def _has(name: str) -> bool:
-    try:
-        version(name)
-    except PackageNotFoundError:
-        return False
-    return True
+    boosters = ("xgboost-cpu", "lightgbm", "catboost", "numba")
+    return measured_on(*boosters, "shap", "shapiq", "woodelf_explainer", "treeig").rstrip(".")
 
 
 def everything(rows_count: int, many: int) -> dict[str, Any]:

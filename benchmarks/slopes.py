@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
+from conditions import measured_on
 from shapley import BACKGROUND, data, models, seconds
 
 import texplainer as tx
@@ -109,10 +108,8 @@ def function_line(features: int) -> str:
     return f"| {features} | {' | '.join(cells)} |"
 
 
-def page(costs: list[str], functions: list[str], rows: int, load: float) -> str:
+def page(costs: list[str], functions: list[str], rows: int) -> str:
     """The page."""
-    named = ("xgboost-cpu", "lightgbm", "scikit-learn", "numba", "numpy")
-    packages = ", ".join(f"{name} {version(name)}" for name in named)
     return "\n".join(
         [
             "# Slopes: cost",
@@ -140,9 +137,10 @@ def page(costs: list[str], functions: list[str], rows: int, load: float) -> str:
             "## How",
             "",
             f"`python benchmarks/slopes.py --write docs/results/slopes.md`: {rows} rows, {BACKGROUND} background rows,",
-            f"28 features; the functions are sums of tanh. Python {platform.python_version()}, {packages}; "
-            f"load {load:.1f}.",
-            "Processor time over that of one prediction of the same rows, with one thread.",
+            "28 features; the functions are sums of tanh. Processor time over that of one prediction of the same rows,",
+            "with one thread.",
+            "",
+            measured_on("xgboost-cpu", "lightgbm", "catboost", "numba"),
             "",
             "## Limits",
             "",
@@ -161,11 +159,10 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--rows", type=int, default=2000)
     given = parser.parse_args()
-    load = os.getloadavg()[0]
     X, y = data()
     rows, background = X[: given.rows], X[-BACKGROUND:]
     costs = [cost_line(*one, rows, background) for one in subjects(X, y)]
-    text = page(costs, [function_line(features) for features in WIDTHS], given.rows, load)
+    text = page(costs, [function_line(features) for features in WIDTHS], given.rows)
     print(text)
     if given.write:
         given.write.write_text(text, encoding="utf-8")

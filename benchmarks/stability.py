@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from conditions import measured_on
 from locality import MODELS, tables
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import roc_auc_score
@@ -111,7 +112,7 @@ def page(found: list[tuple[str, str, list[tuple[float, float, float]]]], seconds
             "steps, which second derivatives describe badly: give the model itself.",
             f"More than 0.05 below the best attainable: {', '.join(behind(found, names)) or 'none'}.",
             "",
-            f"`python benchmarks/stability.py`, {seconds:.0f} s.",
+            f"`python benchmarks/stability.py`, {seconds:.0f} s. {measured_on('numba')}",
             "",
         ]
     )

@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from conditions import measured_on
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "results" / "trust_cover.md"
@@ -47,6 +48,8 @@ def main() -> None:
         "",
         f"`python benchmarks/trust_cover.py`: finite differences, {ROWS} rows each, their bound against the derivative",
         "on paper.",
+        "",
+        measured_on(),
     ]
     OUT.write_text("\n".join(page) + "\n")
     print(OUT.read_text())

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from conditions import measured_on
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "trust.md"
@@ -53,6 +54,7 @@ def main() -> None:
             peak("explain", model, data, "-o", many, "--on", "serial")
             found = [peak("verify", place, "--model", model, "--data", data) for place in (file, many)]
             lines.append(f"| {rows:,} | {found[0]} MB | {found[1]} MB |")
+    lines += ["", measured_on("pyarrow", "pandas", "skops")]
     page = hostile_page.between(PAGE.read_text(encoding="utf-8"), "memory", lines)
     PAGE.write_text(page, encoding="utf-8")
     print("\n".join(lines))

@@ -20,7 +20,7 @@ from experiments import results
 from experiments.lines import NETWORK_LINES, OURS, QUESTIONS, TREE_LINES, WIDE_LINES, question_of
 from experiments.own import add_line
 from experiments.pages.document import PageBlock, TableCells, write_markdown
-from experiments.pages.questions import PAGES, QuestionPage, arrowed, difference_text
+from experiments.pages.questions import PAGES, QuestionPage, arrowed, difference_text, is_other
 from experiments.plan import CONTROL_LINES, Experiment, Run, Sizes
 from experiments.results import Result
 from experiments.runs import execute
@@ -69,6 +69,9 @@ def compare(
         results.write_result(result, out)
         done.append(results.read_run(result.name, out))  # the page shows what the files hold
         tell(f"{title}: {result.record['seconds']} s")
+        for line in added:
+            if line in result.record["skipped"]:
+                tell(f"{line} was not measured on {title}: {result.record['skipped'][line]}")
     for model in done:
         tell("\n".join(aligned(*standings(model, added))))
     return write_markdown(list(page_content(name, done, added)), out / "compare.md")
@@ -113,22 +116,23 @@ def difference(result: Result, criterion: WideCriterion, one: str, other: str) -
 
 def standings(result: Result, own: Sequence[str]) -> TableCells:
     """The place of each line of interest by each criterion of its question: the user's, else T-Explainer's."""
-    header = [result.configuration["experiment"]["model"], "Criterion", "Place", "Number", "Best other"]
+    model = result.configuration["experiment"]["model"]
+    header = [f"Explainer, {model}", "Criterion", "Place", "Its number", "Best other"]
     body = []
     for page in PAGES:
         for line in [n for n in own or OURS[:3] if question_of(n) == page.question]:
             for criterion in page.criteria:
                 numbers = ordered(result, page, criterion)
-                others = [name for name in numbers if name != line]
+                others = [n for n in numbers if n != line and (line in own or is_other(n))]
                 if line not in numbers or not others:
                     continue
                 sign = 1 if criterion.better == "low" else -1
-                place = 1 + sum(sign * numbers[o] < sign * numbers[line] for o in others)
+                place = 1 + sum(sign * number < sign * numbers[line] for number in numbers.values())
                 gap = difference(result, criterion, line, others[0])
                 cells = [line, arrowed(criterion), f"{place} of {len(numbers)}"]
                 cells += [printed_number(numbers[line]), others[0], printed_number(numbers[others[0]])]
                 body.append([*cells, difference_text(*gap), judged(gap, criterion)])
-    return [*header, "its number", "Difference", "Result"], body
+    return [*header, "best other's number", "Difference", "Result"], body
 
 
 def judged(gap: tuple[float, float, float], criterion: WideCriterion) -> str:

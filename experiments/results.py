@@ -64,7 +64,7 @@ def machine(results: Sequence[Result]) -> str:
         return ""
     loads = [r["machine"]["load"] for r in known]
     environments = dict.fromkeys(_environment(r) for r in known)
-    return f"{'; '.join(sorted(environments))}. Load when a run began: {min(loads):.1f} to {max(loads):.1f}."
+    return f"{'; '.join(sorted(environments))}. Load when a run ended: {min(loads):.1f} to {max(loads):.1f}."
 
 
 def _environment(record: Mapping[str, Any]) -> str:

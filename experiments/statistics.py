@@ -52,19 +52,31 @@ def ranked(numbers: Numbers, better: str) -> dict[str, float]:
     return dict(zip(numbers, rankdata(keys).tolist(), strict=True))
 
 
-def over_data_sets(tables: Mapping[tuple[str, str], Numbers], better: str) -> dict[str, dict[str, float]]:
-    """Average the tables of each data set, keyed by (data set, model), into one block.
+Tables = Mapping[tuple[str, str], Numbers]  # (data set, model) -> its table
 
-    A line must be in every table of a data set to be in its block. A table in which every line is undefined
-    is left out; a line that is undefined where others are not gets the worst number of that table.
+
+def completed(tables: Tables, better: str) -> dict[tuple[str, str], Numbers]:
+    """Give a line that is undefined where others are not the worst number of that table.
+
+    A table in which every line is undefined is left out.
     """
     worst = max if better == "low" else min
-    grouped: dict[str, list[Numbers]] = {}
-    for (data_set, _), table in tables.items():
+    found: dict[tuple[str, str], Numbers] = {}
+    for key, table in tables.items():
         known = [value for value in table.values() if not math.isnan(value)]
         if known:
-            lifted = {n: worst(known) if math.isnan(value) else value for n, value in table.items()}
-            grouped.setdefault(data_set, []).append(lifted)
+            found[key] = {n: worst(known) if math.isnan(value) else value for n, value in table.items()}
+    return found
+
+
+def over_data_sets(tables: Tables, better: str) -> dict[str, dict[str, float]]:
+    """Average the completed tables of each data set into one block.
+
+    A line must be in every table of a data set to be in its block.
+    """
+    grouped: dict[str, list[Numbers]] = {}
+    for (data_set, _), table in completed(tables, better).items():
+        grouped.setdefault(data_set, []).append(table)
     return {
         data_set: {n: float(np.mean([t[n] for t in own])) for n in own[0] if all(n in t for t in own)}
         for data_set, own in grouped.items()
@@ -82,15 +94,19 @@ def rank_test(blocks: Sequence[Numbers], better: str) -> RankTest | None:
     return RankTest(average, p_value, comparison.critical_difference(len(names), len(blocks)), len(blocks))
 
 
-def paired_difference(
-    tables: Mapping[tuple[str, str], Numbers], better: str, one: str, other: str
-) -> tuple[float, float, float]:
-    """Mean over data sets of one's number minus the other's, with its 95% bootstrap interval over data sets.
+def paired_blocks(tables: Tables, better: str, one: str, other: str) -> list[dict[str, float]]:
+    """Two lines' numbers per data set, over the completed tables that have both.
 
-    Only tables that have both count: a line that fits networks alone is compared on networks.
+    A line that fits networks alone is compared on networks.
     """
-    both = {key: {n: t[n] for n in (one, other)} for key, t in tables.items() if one in t and other in t}
-    blocks = list(over_data_sets(both, better).values())
+    every = completed(tables, better)
+    both = {key: {n: t[n] for n in (one, other)} for key, t in every.items() if one in t and other in t}
+    return list(over_data_sets(both, better).values())
+
+
+def paired_difference(tables: Tables, better: str, one: str, other: str) -> tuple[float, float, float]:
+    """Mean over data sets of one's number minus the other's, with its 95% bootstrap interval over data sets."""
+    blocks = paired_blocks(tables, better, one, other)
     mean, low, high = comparison.paired_bootstrap(
         np.array([block[one] for block in blocks]), np.array([block[other] for block in blocks])
     )

@@ -1,7 +1,8 @@
 """One page per question from the wide evaluation: where our attribution stands, at which cost, and how.
 
-The first table has a row for every criterion, won or lost, and one more for each kind of model on which ours is
-not first. Every figure is computed from the results. Complete tables go into the folder of the results.
+The first table has a row for every criterion, won or lost; its last column names the kinds of models on which ours is
+behind although it is not over all. Every figure is computed from the results. Complete tables go into the folder of the
+results.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from experiments.statistics import (
     RankTest,
     interval_over_blocks,
     over_data_sets,
+    paired_blocks,
     paired_difference,
     rank_test,
 )
@@ -58,12 +60,15 @@ class QuestionPage:
         """Number per line for each data set and model."""
         return wide.question_tables(results, criterion, self.among)
 
-    def tests(self, results: Sequence[Result]) -> dict[str, RankTest]:
-        """A rank test over data sets per criterion."""
-        found = {
-            c.label: rank_test(list(over_data_sets(self.tables(results, c), c.better).values()), c.better)
-            for c in self.criteria
-        }
+    def tests(self, results: Sequence[Result], *, alone: bool = False) -> dict[str, RankTest]:
+        """A rank test over data sets per criterion; `alone`: without our other lines, which would add distance."""
+        found = {}
+        for c in self.criteria:
+            blocks = over_data_sets(self.tables(results, c), c.better).values()
+            kept = [
+                {n: v for n, v in b.items() if not alone or n == self.spec or is_other(n)} for b in blocks
+            ]
+            found[c.label] = rank_test(kept, c.better)
         return {label: test for label, test in found.items() if test is not None}
 
 
@@ -107,61 +112,166 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     yield "h1", f"{QUESTIONS[page.question]} {page.spec} beside other explainers"
     if earlier_definitions(results):
         yield "p", earlier_definitions(results)
-    yield "table", standing_table(page, results)
+    found = standings(page, results)
+    over_all = [one for one in found if one.family == "all"]
+    yield "list", list(conclusions(over_all))
+    yield "table", short_table(found)
     yield (
         "p",
-        "Ranks are averages over data sets, 1 = best. The difference is ours minus the best other line's, "
-        "with its 95% bootstrap interval over data sets. Separable: Friedman p < 0.05 and more than "
-        "Nemenyi's critical difference apart. Networks and boosted trees have a row of their own where ours is "
-        f"not first. [All rows, ranks and scores]({out.name}/{page.file}.md).",
+        "Rank: average over data sets, 1 = best, of ours and the other explainers that fit all four kinds of "
+        "models. Difference: ours minus the best other's, with its 95% bootstrap "
+        "interval over data sets. Behind: the interval, or Nemenyi's critical difference after a Friedman test "
+        "(p < 0.05), says so. First: the ranks say so against every other, and the interval against the best. "
+        f"[All lines, ranks and scores, also by kind of model, and all costs]({out.name}/{page.file}.md).",
     )
-    yield "p", "What is measured; [metrics](../metrics.md) has the definitions:"
     yield "list", [f"{arrowed(c)}: {c.meaning}." for c in page.criteria]
     yield "h2", "Cost"
-    yield "table", cost_table(page, results)
+    named = named_lines(page, found)
+    yield "table", cost_table(page, results, named)
     yield (
         "p",
-        f"Processor time, medians over runs, of calls of {results[0].configuration['sizes']['rows']} rows: the fixed "
-        "cost of a call counts. One prediction is that of a row among some hundred. Costs of many rows: "
+        f"Of the lines named above. Processor time, medians over runs, of calls of "
+        f"{results[0].configuration['sizes']['rows']} rows: the fixed cost of a call counts. Costs of many rows: "
         "[Shapley values of trees](shapley.md), [slopes](slopes.md), [functions](blackbox.md).",
     )
     yield from cost_figure(page, of_family(results, "networks"), out)
-    gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
-    if gated:
-        yield "h2", "Functions with known truth"
-        yield "p", "Attribution mass on features that cannot matter within 0.75 SD, by function. Low is good."
-        yield "table", gated_table(page, gated)
     yield "h2", "How"
     yield "p", introduction(results)
     yield "h2", "Limits"
     yield "list", list(limits(page, results))
 
 
-def standing_table(page: QuestionPage, results: Sequence[Result], *, every: bool = False) -> TableCells:
-    """Where our attribution stands by each criterion; a kind of models has a row where it lost, or if `every`."""
-    header = ["Criterion", "models", "Rank", "Best other line", "its rank", "Ours", "Theirs"]
-    body = []
+@dataclass(frozen=True)
+class Standing:
+    """Where our attribution stands by one criterion on one kind of models, beside the best other explainer."""
+
+    spec: str
+    criterion: WideCriterion
+    family: str
+    test: RankTest
+    other: str  # the best line that is not ours
+    means: tuple[float, float]  # ours, the other's
+    difference: tuple[float, float, float]
+
+    @property
+    def leads(self) -> bool:
+        """Whether no other explainer has a lower average rank."""
+        return self.test.average[self.spec] <= self.test.average[self.other]
+
+    @property
+    def beside(self) -> list[str]:
+        """The other explainers whose ranks are not separable from ours."""
+        return self.test.beside(self.spec)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the best other explainer is better beyond chance, by the interval or by the ranks."""
+        _, low, high = self.difference
+        against = low > 0 if self.criterion.better == "low" else high < 0
+        later = self.test.average[self.spec] > self.test.average[self.other]
+        return against or (later and self.other not in self.beside)
+
+    @property
+    def wins(self) -> bool:
+        """First, and separable from every other explainer."""
+        _, low, high = self.difference
+        ahead = high < 0 if self.criterion.better == "low" else low > 0
+        return self.leads and ahead and not self.beside
+
+    @property
+    def result(self) -> str:
+        """First, behind or neither."""
+        if self.wins:
+            return "**first**, separable from all"
+        if self.behind:
+            return f"behind {self.other}"
+        if self.leads:
+            return f"lowest rank, not separable from {len(self.beside)} of {len(self.test.average) - 1}"
+        return f"not first, not separable from {self.other}"
+
+
+def is_other(name: str) -> bool:
+    """Whether a line is another explainer's; Algorithm 1, the paper's, is."""
+    return not name.startswith("T-Explainer")
+
+
+def standings(page: QuestionPage, results: Sequence[Result]) -> list[Standing]:
+    """Where our attribution stands by each criterion, on all models and on each kind."""
+    found = []
     runs = {family: of_family(results, family) for family in FAMILIES}
-    tests = {family: page.tests(own) for family, own in runs.items()}
+    tests = {family: page.tests(own, alone=True) for family, own in runs.items()}
     for criterion in page.criteria:
         for family, own in runs.items():
-            tables = page.tables(own, criterion)
             test = tests[family].get(criterion.label)
             if test is None or page.spec not in test.average:
                 continue
-            if not every and family != "all" and leads(test, page.spec):
+            others = [name for name in test.average if is_other(name)]
+            if not others:
                 continue
-            other = next(name for name in test.average if name != page.spec)
-            means = over_data_sets({k: {n: t[n] for n in (page.spec, other)} for k, t in tables.items()},
-                                   criterion.better).values()  # fmt: skip
-            both = [
-                printed_number(interval_over_blocks([b[n] for b in means])[0]) for n in (page.spec, other)
-            ]
-            low_high = paired_difference(tables, criterion.better, page.spec, other)
-            rank = f"{test.average[page.spec]:.2f} of {len(test.average)}"
-            row = [arrowed(criterion), family, rank, other, f"{test.average[other]:.2f}", *both]
-            body.append([*row, difference_text(*low_high), standing(test, page.spec)])
-    return [*header, "Difference", "Result"], body
+            tables = page.tables(own, criterion)
+            pair = (page.spec, others[0])
+            blocks = paired_blocks(tables, criterion.better, *pair)
+            ours, theirs = (interval_over_blocks([block[n] for block in blocks])[0] for n in pair)
+            gap = paired_difference(tables, criterion.better, *pair)
+            found.append(Standing(page.spec, criterion, family, test, others[0], (ours, theirs), gap))
+    return found
+
+
+def conclusions(found: Sequence[Standing]) -> Iterable[str]:
+    """What wins, what loses, to whom and by how much, in words."""
+    groups = {
+        "First": [one for one in found if one.wins],
+        "Lowest rank, but not separable from all": [
+            o for o in found if o.leads and not o.wins and not o.behind
+        ],
+        "Behind": [one for one in found if one.behind],
+        "Undecided": [one for one in found if not one.leads and not one.behind],
+    }
+    for words, group in groups.items():
+        named = (
+            f"{one.criterion.label} ({printed_number(one.means[0])}; {one.other} {printed_number(one.means[1])})"
+            for one in group
+        )
+        yield f"{words}: {', '.join(named) or 'nowhere'}."
+
+
+def short_table(found: Sequence[Standing]) -> TableCells:
+    """A row for every criterion, over all models; kinds of models on which ours is behind in the last column."""
+    header, body = standing_table([one for one in found if one.family == "all"])
+    body = [[cells[0], *cells[2:]] for cells in body]
+    for cells in body:
+        lost = [o for o in found if o.family != "all" and o.behind and arrowed(o.criterion) == cells[0]]
+        cells.append("; ".join(f"{one.family}: {one.other}" for one in lost) or "–")
+    return [header[0], *header[2:], "Also behind, by kind of model"], body
+
+
+def standing_table(found: Sequence[Standing]) -> TableCells:
+    """The standings as a table, a row for each."""
+    header = [
+        "Criterion",
+        "models",
+        "Rank",
+        "Best other",
+        "its rank",
+        "Ours",
+        "Theirs",
+        "Difference",
+        "Result",
+    ]
+    body = []
+    for one in found:
+        average = one.test.average
+        ranks = (f"{average[one.spec]:.2f} of {len(average)}", one.other, f"{average[one.other]:.2f}")
+        means = (printed_number(mean) for mean in one.means)
+        row = [arrowed(one.criterion), one.family, *ranks, *means, difference_text(*one.difference)]
+        body.append([*row, one.result])
+    return header, body
+
+
+def named_lines(page: QuestionPage, found: Sequence[Standing]) -> list[str]:
+    """Our attribution, and every line that the first table names."""
+    named = {page.spec} | {one.other for one in found if one.family == "all" or one.behind}
+    return sorted(named, key=lambda name: (name != page.spec, name))
 
 
 def arrowed(criterion: WideCriterion) -> str:
@@ -172,21 +282,6 @@ def arrowed(criterion: WideCriterion) -> str:
 def difference_text(mean: float, low: float, high: float) -> str:
     """A paired difference with its interval."""
     return f"{mean:+.2g} [{low:+.2g}, {high:+.2g}]"
-
-
-def leads(test: RankTest, name: str) -> bool:
-    """Whether no line has a lower average rank."""
-    return test.average[name] <= test.average[test.first]
-
-
-def standing(test: RankTest, name: str) -> str:
-    """First or not, and from how many lines it is separable."""
-    beside, others = test.beside(name), len(test.average) - 1
-    if leads(test, name):
-        if not beside:
-            return "**first**, separable from all"
-        return f"lowest rank, not separable from {len(beside)} of {others}"
-    return f"not first, {'not ' if test.first in beside else ''}separable from {test.first}"
 
 
 def introduction(results: Sequence[Result]) -> str:
@@ -318,8 +413,11 @@ def controls_as_good(page: QuestionPage, results: Sequence[Result]) -> str:
     return controls_sentence(found)
 
 
-def cost_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
-    """Evaluations and processor time a row, and over the model's own prediction: medians over runs."""
+def cost_table(page: QuestionPage, results: Sequence[Result], names: Sequence[str] = ()) -> TableCells:
+    """Evaluations and processor time a row, and over the model's own prediction: medians over runs.
+
+    Of some lines, or of all.
+    """
     header = ["Line"]
     columns = []
     for family in ("networks", "boosted"):
@@ -327,7 +425,7 @@ def cost_table(page: QuestionPage, results: Sequence[Result]) -> TableCells:
         if own:
             header += [f"evaluations a row, {family}", "ms a row", "over one prediction"]
             columns.append(own)
-    every = competitors(page, of_family(results, "all"))
+    every = names or competitors(page, of_family(results, "all"))
     body = [[n, *(printed_number(v) for own in columns for v in wide.cost_of(own, n))] for n in every]
     return header, body
 
@@ -347,7 +445,18 @@ def complete_tables(page: QuestionPage, results: Sequence[Result]) -> Iterable[P
     """Average ranks of every line for each kind of models, means with intervals, paired differences."""
     yield "h1", f"{QUESTIONS[page.question]} Complete tables"
     yield "h2", f"Where {page.spec} stands"
-    yield "table", standing_table(page, results, every=True)
+    yield "table", standing_table(standings(page, results))
+    gated = [r for r in results if r.configuration["experiment"]["kind"] == "gated"]
+    if gated:
+        yield "h2", "Functions with known truth"
+        yield (
+            "p",
+            "Fraction of the values on features that cannot matter within 0.75 SD, by function. Low is good.",
+        )
+        yield "table", gated_table(page, gated)
+    yield "h2", "Cost"
+    yield "table", cost_table(page, results)
+    yield "p", "One prediction is that of a row among some hundred."
     yield "p", "In the next tables, bold: the best; in round brackets: not separable from it."
     for family in FAMILIES:
         tests = page.tests(of_family(results, family))

@@ -434,9 +434,9 @@ def test_the_roots_of_4ft_are_roots_of_its_covariances() -> None:
 
 def test_a_table_without_a_public_address_says_what_to_do(offline: Path) -> None:
     with pytest.raises(
-        datasets.DatasetUnavailable, match=r"no public address.*penguins\.csv.*TEXPLAINER_DATA"
+        datasets.DatasetUnavailable, match=r"no public address.*known\. Put penguins\.csv.*TEXPLAINER_DATA"
     ):
-        datasets.load("penguins")
+        datasets.load("penguins")  # connecting to the internet would not help
     states = {record["name"]: record["state"] for record in datasets.table()}
     assert states["penguins"] == "to put into TEXPLAINER_DATA"
 

@@ -68,7 +68,7 @@ def scores(out: Path) -> dict[str, bytes]:
 def page(out: Path) -> str:
     """The page of a run without the machine's load, which differs from run to run as times do."""
     text, loads = re.subn(
-        r"Load when a run began: [\d.]+ to [\d.]+\.", "", out.with_name("quick.md").read_text()
+        r"Load when a run ended: [\d.]+ to [\d.]+\.", "", out.with_name("quick.md").read_text()
     )
     assert loads == 1
     return text

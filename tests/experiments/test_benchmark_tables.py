@@ -321,9 +321,29 @@ def test_a_table_that_was_trained_again_says_what_is_chance() -> None:
         handmade("authors_3hnn_4ft", {AUTHORS: number}, part) for part, number in enumerate((100.0, 90.0))
     ]
     _, body = ranks.training_rows_table([*parts[::-1], *other])
-    assert body[0][:6] == ["3hnn_20ft", "26.2", "100", "3.8", "26.2 to 26.2", "1 of 2"]
+    assert body[0][:6] == [
+        "3hnn_20ft",
+        "26.2",
+        "100",
+        "3.8",
+        "26.2 to 26.2",
+        "other trainings: 1 of 1",
+    ]
+    assert body[1][5] == "**no**"
     ris, _ = ranks.training_rows_sentences([*parts, *other])
-    assert "in 0 of 2 lines; in 1 the range over the trainings reaches that far; not 3hnn_4ft." in ris
+    assert "in 0 of 2 tables" in ris
+    assert "reaches that far in 3hnn_20ft (other trainings); out of reach: 3hnn_4ft." in ris
+
+
+def test_a_miss_is_reached_by_trainings_before_rows() -> None:
+    def reached(own: float, interval: tuple[float, float], *again: float) -> str:
+        return ranks.Trained(10.0, own, interval, again).reached
+
+    assert reached(19.0, (19.0, 19.0), 90.0) == "yes"
+    assert reached(90.0, (1.0, 99.0), 80.0, 15.0) == "other trainings: 1 of 2"
+    assert reached(90.0, (80.0, 99.0), 1.0) == "other trainings: on both sides"
+    assert reached(90.0, (12.0, 99.0), 80.0) == "interval over rows"
+    assert reached(90.0, (80.0, 99.0), 80.0) == ""
 
 
 def test_a_table_is_drawn_and_split_again() -> None:
@@ -516,10 +536,10 @@ def test_page_holds_every_table_and_is_the_same_each_time(tmp_path: Path) -> Non
     assert {path.name for path in written} == {"paper.md", "tables.md", "boxplots.svg", "running_time.svg"}
     assert texts == [path.read_text() for path in written]
     page, complete = texts[:2]
-    for part in ("3hnn_20ft", "Average rank", "paper/boxplots.svg", "4.00", "slope is faster from"):
+    for part in ("Average rank", "paper/boxplots.svg", "4.00"):
         assert part in page
     assert f"{PRINTED} 2 rows. Derivatives" in page  # where it crosses SHAP
-    for part in ("`3hnn_20ft`", "`faith_3hnn_20ft`", "not first"):
+    for part in ("`3hnn_20ft`", "`faith_3hnn_20ft`", "not first", "slope is faster from"):
         assert part in complete
     assert page.index("|") < page.index("## How") < page.index("## Limits")  # the table comes first
     assert "with texplainer" in page  # which version measured it

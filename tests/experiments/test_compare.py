@@ -141,3 +141,27 @@ def test_the_command_refuses_an_unknown_data_set(capsys: pytest.CaptureFixture[s
         compare.main(["nowhere", "-o", str(tmp_path / "out")])
     assert left.value.code == 2 and "unknown data set 'nowhere'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_reason_why_an_explainer_could_not_be_run_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, said = tmp_path / "shapeless.py", []
+    path.write_text(
+        "QUESTION = 'slope'\ndef build(model, background, predict):\n    return lambda rows: rows[0]\n"
+    )
+    monkeypatch.setenv("TEXPLAINER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compare, "MODELS", {"network": ("Two-point difference",)})
+    monkeypatch.delitem(LINES, "shapeless", raising=False)
+    compare.compare("4ft", tmp_path / "out", own=[path], quick=True, tell=said.append)
+    told = "\n".join(map(str, said))
+    assert "shapeless was not measured on network on 4ft: " in told
+    assert "returned values of shape (4,); expected one value per row and feature" in told
+
+
+def test_the_best_other_of_our_lines_is_not_ours(compared: tuple[Path, list[str]]) -> None:
+    page, _ = compared
+    result = results.read_run("4ft_boosted", page.parent)
+    header, body = compare.standings(result, ())
+    others = {row[header.index("Best other")] for row in body}
+    assert others and not any(name.startswith("T-Explainer") for name in others)

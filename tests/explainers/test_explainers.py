@@ -157,6 +157,12 @@ def test_tree_shap_adds_up(library, scale, forest):
         assert found.base_values + found.values.sum(1) == pytest.approx(found.predictions, abs=1e-4)
 
 
+def test_a_regressor_has_no_labels_to_explain():
+    model = LinearRegression().fit(X, X[:, 0])
+    with pytest.raises(Unsupported, match="explains a class"):
+        explainers.shap(model, X[:50], labels=True)
+
+
 def test_shap_explains_hard_labels_on_demand(mlp):
     found = explainers.shap(mlp, X[:50], labels=True)(X[:5])
     assert set(found.predictions) <= {0.0, 1.0} and found.scale == "label"

@@ -340,10 +340,12 @@ def verified(source: Source, content: Content, origin: str) -> Content:
 def unavailable(source: Source, reason: str) -> DatasetUnavailable:
     """Say what was tried and what to do."""
     folder = os.environ.get("TEXPLAINER_DATA")
+    put = f"ut {source.file} into a folder and set TEXPLAINER_DATA to it"
     return DatasetUnavailable(
         f"data set {source.name!r} is not in the cache ({cached_path(source)}), not in TEXPLAINER_DATA "
-        f"({folder or 'not set'}), and {reason}. Connect to the internet and load it again, or put "
-        f"{source.file} into a folder and set TEXPLAINER_DATA to it; public source: {source.page}"
+        f"({folder or 'not set'}), and {reason}. "
+        f"{f'Connect to the internet and load it again, or p{put}' if source.url else f'P{put}'}; "
+        f"public source: {source.page}"
     )
 
 

@@ -72,6 +72,9 @@ def shap(
 
 
 def _hard(task: Task) -> Callable[[Array], Array]:
+    if task.predictor.everything(task.background.rows[:1]).shape[1] < 2:
+        raise Unsupported("labels=True explains a class; the model has one output only.")
+
     def label(rows: Array) -> Array:
         return (task.predictor.everything(rows).argmax(axis=1) == task.output).astype(float)
 
