@@ -86,7 +86,7 @@ lint: .venv/dev
 # Every page of docs/results, in the newest environment: first what is timed, for a machine that does nothing else.
 RUN := .venv-wide/bin/python
 TIMED := blackbox interactions line_integrals recourse scale
-UNTIMED := trust_cover stability default_study locality images bounds
+UNTIMED := sums trust_cover stability default_study locality images bounds
 results: .venv-wide/done
 	for page in shapley slopes cli; do $(RUN) benchmarks/$$page.py --write docs/results/$$page.md || exit 1; done
 	for page in $(TIMED) $(UNTIMED); do $(RUN) benchmarks/$$page.py || exit 1; done

@@ -1,6 +1,6 @@
 """Whether Shapley values of trees add up to the prediction, and whether they are right.
 
-    python benchmarks/sums.py [--write docs/results/sums.md]
+    python benchmarks/sums.py
 
 Default models of five libraries on tables that scikit-learn ships. Of `texplainer` and of shap's interventional
 TreeExplainer on the same background: the largest gap of the sums, and the largest distance from the Shapley values by
@@ -9,7 +9,6 @@ definition, over all subsets of the features, from the model's own predictions.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import warnings
@@ -18,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from conditions import measured_on
 
 import texplainer as tx
 
 BACKGROUND, ROWS, ENUMERATED, FEATURES = 100, 100, 4, 10
 FAR = 1e-4  # SDs: more than round-off in float32
+OUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "sums.md"
 Predict = Callable[[np.ndarray], np.ndarray]
 
 
@@ -141,9 +142,10 @@ lower is better.
 
 ## How
 
-`python benchmarks/sums.py --write docs/results/sums.md`. Default models of every library, fitted to the first
+`python benchmarks/sums.py`. Default models of every library, fitted to the first
 {features} columns that vary of tables that scikit-learn ships; {background} background rows, {rows} rows for the gap,
 {enumerated} for the distance. shap: `TreeExplainer(model, masker, feature_perturbation="interventional")`.
+{conditions}
 
 ## Limits
 
@@ -179,6 +181,7 @@ def page() -> str:
         lines="\n".join("| " + " | ".join(line) + " |" for line in lines),
         conclusion=conclusion,
         features=FEATURES,
+        conditions=measured_on("shap", "xgboost-cpu", "lightgbm", "catboost", "numba"),
         background=BACKGROUND,
         rows=ROWS,
         enumerated=ENUMERATED,
@@ -186,15 +189,7 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    options.add_argument("--write", type=Path, metavar="FILE", help="write the page; otherwise it is printed")
-    chosen = options.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        text = page()
-    if chosen.write:
-        chosen.write.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+        OUT.write_text(page(), encoding="utf-8")
+    print(OUT.read_text(encoding="utf-8"))

@@ -41,8 +41,8 @@ METRICS_OF: dict[Kind, tuple[str, ...]] = {
 }
 #: raised whenever an attribution is defined anew: earlier results no longer answer what is asked
 #: (1: slopes over a wide neighbourhood, shares along straight lines; 2: narrow kernels, Shapley values; 3: slopes
-#: along one feature)
-DEFINITIONS = 3
+#: along one feature; 4: variation counts rare values)
+DEFINITIONS = 4
 WITH_CONTROLS: tuple[Kind, ...] = ("stability", "faithfulness", "wide", "gated")
 CONTROL_LINES = ("constant", "zero", "random")
 

@@ -49,7 +49,9 @@ def test_bounds_cover_features_that_rarely_act(model):
     model.fit(X[:1000], y[:1000])
     background, rows = X[1000:1200], X[1200:1225]
     exact = TExplainer(model, background, attribution="shapley")(rows)
-    walked = TExplainer(lambda rows: model.predict(rows), background, attribution="shapley")(rows)
+    walked = TExplainer(lambda rows: model.predict(rows), background, attribution="shapley", max_evals=3750)(
+        rows
+    )
     gap = np.abs(exact.values - walked.values)
     bounds = exact.diagnostics.error + walked.diagnostics.error
     assert np.mean(gap <= bounds) >= 0.99
@@ -189,7 +191,9 @@ def test_the_model_is_fitted_once_to_as_many_predictions_as_a_row_costs(monkeypa
 
 def test_a_function_that_refuses_mixtures_is_explained_without_the_model(monkeypatch):
     X = np.random.default_rng(7).normal(size=(150, 5))
-    refused = control.mixtures(X, 256 * 4 * 3 // 2)  # 256 walks of 4 evaluations, and half as many
+    refused = control.mixtures(
+        X, 300 * 4 * 3 // 2
+    )  # 2 walks from every row, of 4 evaluations, and half as many
 
     def picky(table: np.ndarray) -> np.ndarray:
         if table.shape == refused.shape and (table == refused).all():
@@ -235,9 +239,10 @@ def test_a_function_that_is_nan_between_background_rows_is_explained_without_the
     monkeypatch.setattr(walks, "control_variate", lambda *_: None)
     without = TExplainer(root, X, attribution="shapley")(X[:9])
     np.testing.assert_array_equal(found.values, without.values)
-    assert np.isnan(
-        root(control.mixtures(X, 256 * 3 * 3 // 2))
-    ).any()  # 256 walks of 3 evaluations, and half as many
+    mixtures = control.mixtures(
+        X, 300 * 3 * 3 // 2
+    )  # 2 walks from every row, of 3 evaluations, and half as many
+    assert np.isnan(root(mixtures)).any()
 
 
 def test_large_predictions_are_explained_without_a_warning():
