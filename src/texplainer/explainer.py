@@ -104,9 +104,9 @@ class TExplainer:
         those for the relative change included. Where slopes are 0, up to 4 more for the row and 4 for each of these
         features find out whether they are flat. None takes, for n features, about 4n + 64 for slopes and 256
         permutations of n - 1 for Shapley values (with more than 20 features fewer, at least 64); the relative
-        change adds up to 96 or 2n for slopes, and half as many again for Shapley values. The first Shapley values of a function also fit a control variate, which
-        costs as many evaluations as one row, at most 4,000; those of an additive function cost 1,024 and one for
-        each value in the background, at most 20,000, and are exact.
+        change adds up to 96 or 2n for slopes, and half as many again for Shapley values. The first Shapley values
+        of a function also fit a control variate, which costs as many evaluations as one row, at most 4,000; those
+        of an additive function cost 1,024 and one for each value in the background, at most 20,000, and are exact.
     retries
         How often a failed call of the model is tried again, for a model behind a service. A row whose calls
         still fail is undefined, with the model's error as the reason; the other rows are kept.
