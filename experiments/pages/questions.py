@@ -1,6 +1,6 @@
 """One page per question from the wide evaluation: where our attribution stands, at which cost, and how.
 
-The first table has a row for every criterion, won or lost; its last column names the kinds of models on which ours is
+The table comes first and has a row for every criterion, won or lost; its last column names the kinds of models on which ours is
 behind although it is not over all. Every figure is computed from the results. Complete tables go into the folder of the
 results.
 """
@@ -114,8 +114,8 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
         yield "p", earlier_definitions(results)
     found = standings(page, results)
     over_all = [one for one in found if one.family == "all"]
-    yield "list", list(conclusions(over_all))
     yield "table", short_table(found)
+    yield "list", list(conclusions(over_all))
     yield (
         "p",
         "Rank: average over data sets, 1 = best, of ours and the other explainers that fit all four kinds of "

@@ -70,7 +70,7 @@ def test_a_reading_says_how_it_asked_the_model() -> None:
     X = random.normal(size=(60, 3))
     forest = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
     trees, function = TExplainer(forest, X), TExplainer(lambda rows: np.tanh(rows).sum(axis=1), X)
-    assert "one feature at a time" in trees(X[:2]).settings["how"]
+    assert "thresholds of the trees" in trees(X[:2]).settings["how"]
     assert "exact Shapley values of the trees" in trees(X[:2], attribution="shapley").settings["how"]
     assert "permutations" in str(function(X[:2], attribution="shapley"))
     assert "16 values" in str(function(X[:2], attribution="variation"))

@@ -158,17 +158,18 @@ def test_what_is_unusual_is_left_to_the_library():
 
 @pytest.mark.parametrize("kind", [lgb.LGBMRegressor, HistGradientBoostingRegressor, xgb.XGBRegressor])
 def test_cells_of_float32_tables_are_compared_as_the_model_gets_them(kind):
-    """Of 113 values every quantile is the middle of two neighbours, as thresholds are."""
+    """Background values lie in the middle of two neighbours of the table, as thresholds do."""
     rng = np.random.default_rng(4)
     table = rng.normal(size=(113, 3)).astype(np.float32)
     y = table[:, 0] + np.sin(3 * table[:, 1]) + table[:, 2] * table[:, 0]
     model = kind(**({"verbose": -1, "min_child_samples": 2} if kind is lgb.LGBMRegressor else {})).fit(
         table, y
     )
-    explainer = TExplainer(model, table)
+    ordered = np.sort(table, axis=0)
+    explainer = TExplainer(model, (ordered[1:] + ordered[:-1]) / 2)
     rows = np.where(np.arange(3) == rng.integers(3, size=(60, 1)), np.float32(np.nan), table[:60])
     found = explainer(rows)
-    values = np.quantile(table.astype(float), (np.arange(16) + 0.5) / 16, axis=0)
+    values = references_of(explainer.background).values[:-1]
     for i, j in zip(*np.nonzero(np.isnan(rows)), strict=True):
         points = np.tile(rows[i], (16, 1))
         points[:, j] = values[:, j]
