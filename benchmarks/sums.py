@@ -2,7 +2,7 @@
 
     python benchmarks/sums.py
 
-Default models of five libraries on tables that scikit-learn ships. Of `texplainer` and of shap's interventional
+Default models of four libraries on tables that scikit-learn ships. Of `texplainer` and of shap's interventional
 TreeExplainer on the same background: the largest gap of the sums, and the largest distance from the Shapley values by
 definition, over all subsets of the features, from the model's own predictions.
 """

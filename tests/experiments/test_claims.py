@@ -66,7 +66,7 @@ def test_the_costs_of_readme_s_comparison_are_those_of_the_page(figure) -> None:
 def claims() -> list[str]:
     """README's table of reasons, line by line, and the sentence on where it loses."""
     text = read(ROOT / "README.md")
-    part = text[text.index("Three reasons to switch:") : text.index("## Install")]
+    part = text[text.index("Reasons to switch:") : text.index("## Install")]
     table = [line for line in part.splitlines() if line.startswith("| **")]
     return [*table, " ".join(part[part.index("Where it loses:") :].split())]
 
