@@ -130,12 +130,13 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, signed: bool = False) -> floa
     return float(np.mean((one * two).sum(axis=1)[size > 0] / size[size > 0]))
 
 
-def correlations() -> dict[str, dict[str, np.ndarray]]:
-    """Model -> method -> its mean rank correlation over the tables, (truths, moves).
+#: the truths: the size of the move's own change, the same with its sign, the mean |change| of both sides, the largest
+#: |change| within the distance
+CHANGES = ("size", "with sign", "mean of both sides", "largest within")
 
-    The truths: the size of the move's own change, the same with its sign, the mean |change| of both sides, the
-    largest |change| within the distance.
-    """
+
+def correlations() -> dict[str, dict[str, np.ndarray]]:
+    """Model -> method -> its mean rank correlation over the tables, (truths, moves)."""
     out: dict[str, dict[str, np.ndarray]] = {}
     truths = ((moved, False), (moved, True), (measured, False), (largest_within, False))
     for kind, build in MODELS.items():
@@ -190,21 +191,29 @@ def misplaced() -> dict[str, dict[str, float]]:
     return out
 
 
-def table(
-    found: dict[str, dict[str, np.ndarray]], truths: tuple[int, int], names: tuple[str, str]
-) -> list[str]:
-    """The rank correlations with two of the truths, as lines."""
-    heads = [name.format(f"{m:g} SD") for name in names for m in MOVES]
+def table(found: dict[str, dict[str, np.ndarray]]) -> list[str]:
+    """The rank correlations with the move's own change, by size and with its sign, as lines."""
+    heads = [name.format(f"{m:g} SD") for name in ("{}", "with sign, {}") for m in MOVES]
     lines = ["| model | method | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for kind, methods in found.items():
         for name in METHODS:
-            cells = [
-                "" if truth == 1 and name in UNSIGNED else f"{v:.3f}"
-                for truth in truths
-                for v in methods[name][truth]
-            ]
+            by_size, signed = methods[name][:2]
+            cells = [f"{v:.3f}" for v in by_size]
+            cells += ["" if name in UNSIGNED else f"{v:.3f}" for v in signed]
             lines.append(f"| {kind} | {name} | " + " | ".join(cells) + " |")
     return lines
+
+
+def every_number(found: dict[str, dict[str, np.ndarray]]) -> str:
+    """All rank correlations as CSV."""
+    lines = ["model,method,change,move in SDs,rank correlation"]
+    for kind, methods in found.items():
+        for name in METHODS:
+            for change, numbers in zip(CHANGES, methods[name], strict=True):
+                lines += [
+                    f"{kind},{name},{change},{m:g},{v:.4f}" for m, v in zip(MOVES, numbers, strict=True)
+                ]
+    return "\n".join(lines) + "\n"
 
 
 def differences(found: dict[str, dict[str, np.ndarray]]) -> list[str]:
@@ -231,18 +240,14 @@ def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, floa
             "",
             "f(x + m SD) - f(x - m SD), by size (left) and with its sign (right).",
             "",
-            *table(found, (0, 1), ("{}", "with sign, {}")),
+            *table(found),
             "",
             "The slope less the two-point difference at 0.25 SD; negative where the difference is better:",
             "",
             *differences(found),
             "",
-            "## Changes to either side",
-            "",
-            "Left: the mean |change| for a move of m SD to either side. Right: the largest |change| for moves of up to",
-            "m SD.",
-            "",
-            *table(found, (2, 3), ("{}", "up to {}")),
+            "The same for the mean |change| of both sides, and for the largest |change| within the distance, is in",
+            "`locality.csv` beside this page.",
             "",
             "## Features that do nothing",
             "",
@@ -284,4 +289,6 @@ def page(found: dict[str, dict[str, np.ndarray]], mass: dict[str, dict[str, floa
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    OUT.write_text(page(correlations(), misplaced()))
+    found = correlations()
+    OUT.with_suffix(".csv").write_text(every_number(found))
+    OUT.write_text(page(found, misplaced()))
