@@ -41,8 +41,10 @@ METRICS_OF: dict[Kind, tuple[str, ...]] = {
 }
 #: raised whenever an attribution is defined anew: earlier results no longer answer what is asked
 #: (1: slopes over a wide neighbourhood, shares along straight lines; 2: narrow kernels, Shapley values; 3: slopes
-#: along one feature; 4: variation counts rare values)
-DEFINITIONS = 4
+#: along one feature)
+DEFINITIONS = 3
+#: of lines that were defined anew since (4: variation counts rare values)
+NEWER_LINES = {"T-Explainer variation": 4}
 WITH_CONTROLS: tuple[Kind, ...] = ("stability", "faithfulness", "wide", "gated")
 CONTROL_LINES = ("constant", "zero", "random")
 
@@ -133,7 +135,7 @@ class Run:
         """All that decides the result, in plain JSON types."""
         known = {
             "texplainer": __version__,
-            "definitions": DEFINITIONS,
+            "definitions": definitions_of(self.experiment.lines),
             "run": self.name,
             "experiment": asdict(self.experiment),
             "metrics": METRICS_OF[self.experiment.kind],
@@ -147,6 +149,11 @@ class Run:
     def hash(self) -> str:
         """Sixteen hexadecimal digits of the configuration's SHA-256."""
         return configuration_hash(self.configuration)
+
+
+def definitions_of(lines: Sequence[str]) -> int:
+    """The newest definition that lines are explained by."""
+    return max([DEFINITIONS, *(NEWER_LINES.get(line, 0) for line in lines)])
 
 
 def configuration_hash(configuration: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.plan import DEFINITIONS, Run, configuration_hash
+from experiments.plan import Run, configuration_hash, definitions_of
 from texplainer.datasets.dataset import in_place
 
 LIBRARIES = (
@@ -102,7 +102,11 @@ def processor_name() -> str:
 
 def earlier_definitions(results: Sequence[Result]) -> str:
     """Say that results were measured before the attributions were defined anew; "" if none was."""
-    old = [one for one in results if one.configuration.get("definitions", 1) != DEFINITIONS]
+    old = [
+        one
+        for one in results
+        if one.configuration.get("definitions", 1) != definitions_of(one.configuration["experiment"]["lines"])
+    ]
     if not old:
         return ""
     found = ", ".join(sorted({str(one.configuration.get("texplainer", "?")) for one in old}))

@@ -1,8 +1,8 @@
 """One page per question from the wide evaluation: where our attribution stands, at which cost, and how.
 
-The table comes first and has a row for every criterion, won or lost; its last column names the kinds of models on which ours is
-behind although it is not over all. Every figure is computed from the results. Complete tables go into the folder of the
-results.
+The table comes first and has a row for every criterion, won or lost; its last column names the kinds of models on which
+ours is behind although it is not over all. Every figure is computed from the results. Complete tables go into the
+folder of the results.
 """
 
 from __future__ import annotations

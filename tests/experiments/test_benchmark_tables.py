@@ -18,8 +18,10 @@ import experiments
 from experiments import ranks, results, runs, statistics, tables
 from experiments.lines import (
     AUTHORS,
+    BOXPLOT_LINES,
     INDUCED,
     LINES,
+    NETWORK_LINES,
     ON_PROBABILITY,
     PRINTED,
     WIDE_LINES,
@@ -29,7 +31,17 @@ from experiments.lines import (
 )
 from experiments.pages import document, paper, questions
 from experiments.paper import EXPERIMENTS, plan
-from experiments.plan import CONTROL_LINES, FULL, METRICS_OF, QUICK, WIDE_FULL, Run, configuration_hash
+from experiments.plan import (
+    CONTROL_LINES,
+    DEFINITIONS,
+    FULL,
+    METRICS_OF,
+    QUICK,
+    WIDE_FULL,
+    Run,
+    configuration_hash,
+    definitions_of,
+)
 from experiments.ranks import PAPER_ROWS
 from experiments.results import Result
 from experiments.wide import blocks
@@ -554,6 +566,12 @@ def test_a_page_says_that_its_attributions_were_defined_otherwise() -> None:
     assert "version 0" in results.earlier_definitions([now, old])
     pages = [list(paper.content(plan((), QUICK), [one], {})) for one in (now, old)]
     assert "earlier definition" not in str(pages[0]) and "**Measured with version" in str(pages[1][1])
+
+
+def test_a_line_defined_anew_makes_only_its_own_runs_anew() -> None:
+    by_line = {line: definitions_of([line]) for line in LINES}
+    assert by_line["T-Explainer variation"] > by_line["T-Explainer slope"] == DEFINITIONS
+    assert definitions_of(NETWORK_LINES) > definitions_of(BOXPLOT_LINES)
 
 
 def test_run_without_repetitions_keeps_its_name() -> None:
