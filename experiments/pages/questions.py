@@ -115,7 +115,8 @@ def page_content(page: QuestionPage, results: Sequence[Result], out: Path) -> It
     found = standings(page, results)
     over_all = [one for one in found if one.family == "all"]
     yield "table", short_table(found)
-    yield "list", list(conclusions(over_all))
+    alike = on_one_scale(page, results) if page.question == "shapley" else ()
+    yield "list", [*conclusions(over_all), *alike]
     yield (
         "p",
         "Rank: average over data sets, 1 = best, of ours and the other explainers that fit all four kinds of "
@@ -319,8 +320,6 @@ def limits(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]:
     if won:
         yield won
     if page.question == "shapley":
-        yield from on_one_scale(page, results)
-    if page.question == "shapley":
         yield (
             f"Background: two samples of up to {SAMPLE} rows. T-Explainer averages over all of a sample, SHAP over at "
             "most the rows named above, so that its values change more."
@@ -361,8 +360,8 @@ def on_one_scale(page: QuestionPage, results: Sequence[Result]) -> Iterable[str]
             found.append(f"{where} ({ours} minus {other}): {', '.join(apart)}")
     if found:
         yield (
-            f"PGI counts changes of the probability. SHAP, shapiq and LIME explain it; {page.spec} explains the "
-            "log-odds of networks, boosted trees and linear models. On one scale: "
+            f"PGI counts changes of the probability. SHAP, shapiq and LIME explain it in this table; {page.spec} "
+            "explains the log-odds of networks, boosted trees and linear models. On the same scale: "
             f"{'; '.join(found)}."
         )
 
