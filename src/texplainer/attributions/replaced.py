@@ -139,9 +139,9 @@ def _represented(known: Array, sd: Array) -> tuple[Array, Array]:
     used = np.where(left > 0, REFERENCES, own)[:, None]
     order = np.argsort(np.where(np.arange(REFERENCES) < used, values, np.inf), axis=1, kind="stable")
     # fewer than 16 are repeated, so that every quarter has some
-    spread = np.arange(REFERENCES) * used // REFERENCES
-    again = np.diff(spread, axis=1, prepend=-1) == 0
-    order = np.take_along_axis(order, spread, axis=1)
+    place = np.arange(REFERENCES) * used // REFERENCES
+    again = np.diff(place, axis=1, prepend=-1) == 0
+    order = np.take_along_axis(order, place, axis=1)
     weights = np.where(again, 0.0, np.take_along_axis(weights, order, axis=1))
     return np.take_along_axis(values, order, axis=1).T, weights.T
 
